@@ -1,0 +1,28 @@
+//! The walk from an error to its causes, by type.
+
+use std::error::Error;
+use std::io;
+use std::iter;
+
+/// Longer chains are cut: an error whose sources form a cycle must not hang the walk.
+const MAX_DEPTH: usize = 64;
+
+/// The first `T` among `error` and its causes.
+pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    iter::successors(Some(error), |error| cause(*error))
+        .take(MAX_DEPTH)
+        .find_map(|error| error.downcast_ref())
+}
+
+/// `source()` skips two things that matter: the payload of an `io::Error`, where TLS and nested io
+/// errors sit, and the error inside `reqwest_middleware::Error`, which is transparent.
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return error.get_ref().map(|payload| payload as _);
+    }
+    match error.downcast_ref() {
+        Some(reqwest_middleware::Error::Reqwest(error)) => Some(error),
+        Some(reqwest_middleware::Error::Middleware(error)) => Some(error.as_ref()),
+        None => error.source(),
+    }
+}

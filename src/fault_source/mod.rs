@@ -1,0 +1,112 @@
+//! From a transport error to a [`Fault`].
+//!
+//! The answer comes from the types in the error's chain, never from its text.
+
+mod chain;
+#[cfg(not(target_arch = "wasm32"))]
+mod transport;
+
+use std::error::Error;
+
+use crate::policy::{Fault, FaultKind};
+
+/// Reads what happened, and what that proves, from the structure of an error.
+///
+/// `&reqwest::Error` and `&reqwest_middleware::Error` get the same answer. Inside anything else (an
+/// error of another middleware, an [`io::Error`](std::io::Error) around it) only the kind counts:
+/// such an error may come from a call of its own, so it proves nothing and its delivery is
+/// [`Delivery::Unknown`](crate::Delivery::Unknown).
+///
+/// [`Delivery::NotProcessed`](crate::Delivery::NotProcessed) is what the error says of *its*
+/// exchange. A redirect may have carried the request there after another server acted on it, which
+/// leaves no trace in the error: alone it does not make a POST safe to send again.
+///
+/// Not told apart yet: TLS verdicts are read as [`FaultKind::Connect`], HTTP/2 resets as
+/// [`FaultKind::Other`].
+///
+/// ```
+/// use reqwest_typed_retry::{FaultKind, fault_source::classify};
+///
+/// let error = reqwest::Client::new().get("http://[broken").build().unwrap_err();
+/// assert_eq!(classify(&error).kind(), FaultKind::Invalid);
+/// ```
+#[must_use]
+pub fn classify(error: &(dyn Error + 'static)) -> Fault {
+    if let Some(error) = own(error) {
+        return of_reqwest(error);
+    }
+    let kind = match chain::find::<reqwest::Error>(error) {
+        Some(error) => of_reqwest(error).kind(),
+        None if error.is::<reqwest_middleware::Error>() => FaultKind::Other,
+        None => bare_kind(error),
+    };
+    Fault::unknown(kind)
+}
+
+/// The error of the attempt itself, not one that something else wrapped.
+fn own<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a reqwest::Error> {
+    match error.downcast_ref() {
+        Some(reqwest_middleware::Error::Reqwest(error)) => Some(error),
+        Some(reqwest_middleware::Error::Middleware(_)) => None,
+        None => error.downcast_ref(),
+    }
+}
+
+/// The order of the branches decides; each is a measured fact of reqwest 0.13.
+fn of_reqwest(error: &reqwest::Error) -> Fault {
+    // Also after a first hop was processed: a redirect to a scheme that reqwest refuses. So nothing
+    // is proven here, and there is nothing to gain from a resend either.
+    if error.is_builder() || error.is_redirect() {
+        return Fault::unknown(FaultKind::Invalid);
+    }
+    // Not an outcome of the network: somebody called `error_for_status`.
+    if error.is_status() {
+        return Fault::unknown(FaultKind::Other);
+    }
+    if !error.is_request() {
+        return Fault::unknown(body_kind(error));
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    return transport::classify(error);
+    #[cfg(target_arch = "wasm32")]
+    Fault::unknown(if error.is_timeout() {
+        FaultKind::Timeout
+    } else {
+        FaultKind::Other
+    })
+}
+
+/// The head had arrived. reqwest reports every failure of the body as "decode"; only a link of
+/// hyper's below it tells a cut body from bad data.
+fn body_kind(error: &reqwest::Error) -> FaultKind {
+    if error.is_timeout() {
+        FaultKind::Timeout
+    } else if has_transport_link(error) {
+        FaultKind::Body
+    } else if error.is_decode() {
+        FaultKind::Decode
+    } else {
+        FaultKind::Other
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn has_transport_link(error: &reqwest::Error) -> bool {
+    chain::find::<hyper::Error>(error).is_some()
+}
+
+#[cfg(target_arch = "wasm32")]
+fn has_transport_link(_error: &reqwest::Error) -> bool {
+    false
+}
+
+/// An error that never was reqwest's, from another client.
+fn bare_kind(error: &(dyn Error + 'static)) -> FaultKind {
+    #[cfg(not(target_arch = "wasm32"))]
+    return transport::bare_kind(error);
+    #[cfg(target_arch = "wasm32")]
+    {
+        let _ = error;
+        FaultKind::Other
+    }
+}

@@ -1,0 +1,104 @@
+//! The errors below reqwest: hyper-util, hyper, io.
+
+use std::error::Error;
+use std::io;
+
+use hyper_util::client::legacy;
+
+use super::chain::find;
+use crate::policy::{Fault, FaultKind};
+
+/// An error of the send itself: no head arrived.
+pub(super) fn classify(error: &reqwest::Error) -> Fault {
+    let Some(pool) = find::<legacy::Error>(error) else {
+        // reqwest's own timers leave no error of the pool's, even while it is still connecting, so
+        // they prove nothing.
+        return Fault::unknown(if error.is_timeout() {
+            FaultKind::Timeout
+        } else {
+            FaultKind::Other
+        });
+    };
+    // The pool's `User…` kinds (version or URI unsupported) are the only ones without a source.
+    if !pool.is_connect() && pool.source().is_none() {
+        return Fault::unknown(FaultKind::Invalid);
+    }
+    // Before any timeout: a connect timeout is both, and it proves that nothing was sent.
+    if pool.is_connect() {
+        return Fault::not_processed(if error.is_dns() {
+            FaultKind::Dns
+        } else {
+            FaultKind::Connect
+        });
+    }
+    // hyper gives a cancelled request back before it serialises a byte of it.
+    let http = find::<hyper::Error>(error);
+    if http.is_some_and(hyper::Error::is_canceled) {
+        return Fault::not_processed(FaultKind::ConnectionLost);
+    }
+    // No connection was ever ready for it: set-up failed before anything was dispatched.
+    if pool.connect_info().is_none() {
+        return Fault::not_processed(FaultKind::ConnectionLost);
+    }
+    Fault::unknown(established_kind(error, http))
+}
+
+/// On an established connection nothing is proven: bytes may have left.
+fn established_kind(error: &(dyn Error + 'static), http: Option<&hyper::Error>) -> FaultKind {
+    if let Some(kind) = http.and_then(http_kind) {
+        kind
+    } else if find::<io::Error>(error).is_some() {
+        FaultKind::ConnectionLost
+    } else {
+        FaultKind::Other
+    }
+}
+
+fn http_kind(error: &hyper::Error) -> Option<FaultKind> {
+    if error.is_user() {
+        // The caller's body failed, or was shorter than announced. hyper says "user" of a
+        // dispatcher that went away too (runtime shut down, a queued HTTP/2 request): that one is
+        // nobody's mistake.
+        let body_failed = error.is_body_write_aborted()
+            || error
+                .source()
+                .and_then(|source| source.downcast_ref::<reqwest::Error>())
+                .is_some_and(reqwest::Error::is_body);
+        Some(if body_failed {
+            FaultKind::Invalid
+        } else {
+            FaultKind::ConnectionLost
+        })
+    } else if error.is_timeout() {
+        Some(FaultKind::Timeout) // an HTTP/2 keep-alive ping without an answer
+    } else if error.is_parse() {
+        Some(FaultKind::Protocol)
+    } else if error.is_incomplete_message() || error.is_closed() {
+        Some(FaultKind::ConnectionLost)
+    } else {
+        None
+    }
+}
+
+/// For the errors of other clients.
+pub(super) fn bare_kind(error: &(dyn Error + 'static)) -> FaultKind {
+    if let Some(kind) = find::<hyper::Error>(error).and_then(http_kind) {
+        return kind;
+    }
+    match find::<io::Error>(error).map(io::Error::kind) {
+        Some(io::ErrorKind::TimedOut) => FaultKind::Timeout,
+        Some(
+            io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable,
+        ) => FaultKind::Connect,
+        Some(
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::UnexpectedEof,
+        ) => FaultKind::ConnectionLost,
+        _ => FaultKind::Other,
+    }
+}

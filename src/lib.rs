@@ -1,0 +1,52 @@
+//! Retry middleware for [`reqwest`], built on a typed, pure retry policy.
+//!
+//! - [`RetryPolicy`] answers three questions: should this request be sent again, after how long,
+//!   how many times? It is pure: no network, no clock, no sleep.
+//! - [`RetryMiddleware`] applies it inside a [`reqwest_middleware`] chain, once per client and
+//!   transparent to call sites.
+//! - A request that might have taken effect is never sent twice unless somebody said that it may
+//!   be.
+//!
+//! ```
+//! use std::time::Duration;
+//! use reqwest_middleware::ClientBuilder;
+//! use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+//!
+//! let policy = RetryPolicy::builder()
+//!     .attempt_timeout(Duration::from_secs(10)) // the default is none: set it
+//!     .build()?;
+//! let client = ClientBuilder::new(reqwest::Client::new())
+//!     .with(RetryMiddleware::new(policy))
+//!     .build();
+//! # async fn call(client: reqwest_middleware::ClientWithMiddleware) -> reqwest_middleware::Result<()> {
+//! let body = client.get("http://localhost/").send().await?.error_for_status()?.text().await?;
+//! # Ok(()) }
+//! # Ok::<(), reqwest_typed_retry::PolicyError>(())
+//! ```
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `tracing` | yes | events for resends, giving up, and requests that are not resent |
+//! | `test-util` | no | `test_util`: a scripted final middleware, seeded jitter, a settable wall clock |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod fault_source;
+mod middleware;
+mod policy;
+#[cfg(feature = "test-util")]
+#[cfg_attr(docsrs, doc(cfg(feature = "test-util")))]
+pub mod test_util;
+
+pub use middleware::{
+    AttemptOutcome, AttemptRecord, ResendCount, RetryHistory, RetryMiddleware,
+    RetryMiddlewareBuilder, RetryTracker,
+};
+pub use policy::{
+    ApiProfile, Attempt, Backoff, Classifier, DelaySource, Delivery, Fault, FaultKind, FaultSet,
+    Jitter, Outcome, PolicyError, RetryDecision, RetryPolicy, RetryPolicyBuilder, RetryReason,
+    RetrySession, RetryableMethod, ServerDelays, Share, StatusSet, StopReason, Verdict, constants,
+    retry_after,
+};

@@ -1,0 +1,201 @@
+//! What happened before the final outcome.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::policy::{Delivery, Fault, RetryDecision, StopReason};
+
+/// How one attempt of a [`RetryHistory`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AttemptOutcome {
+    /// With a response.
+    Status(StatusCode),
+    /// With a fault.
+    Fault(Fault),
+}
+
+impl fmt::Display for AttemptOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "status {}", status.as_u16()),
+            Self::Fault(fault) => write!(f, "fault {fault}"),
+        }
+    }
+}
+
+/// One attempt of a [`RetryHistory`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptRecord {
+    number: u32,
+    outcome: AttemptOutcome,
+    server_delay: Option<Duration>,
+    decision: RetryDecision,
+}
+
+impl AttemptRecord {
+    pub(super) fn new(
+        number: u32,
+        outcome: AttemptOutcome,
+        server_delay: Option<Duration>,
+        decision: RetryDecision,
+    ) -> Self {
+        Self {
+            number,
+            outcome,
+            server_delay,
+            decision,
+        }
+    }
+
+    /// The attempt's number, counted from 1.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How it ended.
+    #[must_use]
+    pub fn outcome(&self) -> AttemptOutcome {
+        self.outcome
+    }
+
+    /// What the server asked the client to wait, whether or not it did.
+    #[must_use]
+    pub fn server_delay(&self) -> Option<Duration> {
+        self.server_delay
+    }
+
+    /// What followed: a wait and its reason, or the stop.
+    pub fn decision(&self) -> RetryDecision {
+        self.decision
+    }
+}
+
+impl fmt::Display for AttemptRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "attempt {}: {}; {}",
+            self.number, self.outcome, self.decision
+        )
+    }
+}
+
+/// The attempts of one logical request, in order.
+///
+/// It is in the extensions of a response that came after a resend, or that gave up a transient
+/// failure; a first-try success or a plain 404 carries none. For errors, and for every call, attach
+/// a [`RetryTracker`].
+///
+/// `Display` gives one line an attempt, without any part of the URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetryHistory {
+    attempts: Arc<[AttemptRecord]>,
+}
+
+impl RetryHistory {
+    pub(super) fn new(attempts: Vec<AttemptRecord>) -> Self {
+        Self {
+            attempts: attempts.into(),
+        }
+    }
+
+    /// Every attempt, the last one included.
+    #[must_use]
+    pub fn attempts(&self) -> &[AttemptRecord] {
+        &self.attempts
+    }
+
+    /// How many resends there were.
+    #[must_use]
+    pub fn resends(&self) -> usize {
+        self.attempts.len().saturating_sub(1)
+    }
+
+    /// Why no further attempt was made.
+    #[must_use]
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.attempts
+            .last()
+            .and_then(|last| last.decision.stop_reason())
+    }
+
+    /// What the server asked for last.
+    #[must_use]
+    pub fn server_delay(&self) -> Option<Duration> {
+        self.attempts
+            .iter()
+            .rev()
+            .find_map(|attempt| attempt.server_delay)
+    }
+
+    /// Whether an attempt before the last one may have taken effect: it was not proven otherwise.
+    /// Then a 404 on DELETE, or a 409 on PUT, may be the echo of our own success.
+    #[must_use]
+    pub fn may_have_taken_effect(&self) -> bool {
+        let (_, earlier) = self.attempts.split_last().unzip();
+        earlier
+            .unwrap_or_default()
+            .iter()
+            .any(|attempt| match attempt.outcome {
+                AttemptOutcome::Status(_) => true,
+                AttemptOutcome::Fault(fault) => fault.delivery() != Delivery::NotProcessed,
+            })
+    }
+}
+
+impl fmt::Display for RetryHistory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, attempt) in self.attempts.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            attempt.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// A handle on a request that receives its [`RetryHistory`], whatever the outcome: an error can't
+/// carry one and stay what it is.
+///
+/// ```no_run
+/// # async fn example(client: reqwest_middleware::ClientWithMiddleware) {
+/// use reqwest_typed_retry::RetryTracker;
+///
+/// let tracker = RetryTracker::new();
+/// let result = client.get("http://localhost/").with_extension(tracker.clone()).send().await;
+/// if let (Err(error), Some(history)) = (result, tracker.history()) {
+///     eprintln!("{error}\n{history}");
+/// }
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct RetryTracker {
+    history: Arc<Mutex<Option<RetryHistory>>>,
+}
+
+impl RetryTracker {
+    /// A tracker that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The history of the last request that ended with this tracker attached.
+    #[must_use]
+    pub fn history(&self) -> Option<RetryHistory> {
+        self.history
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn record(&self, history: RetryHistory) {
+        *self.history.lock().unwrap_or_else(PoisonError::into_inner) = Some(history);
+    }
+}

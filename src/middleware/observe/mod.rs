@@ -1,0 +1,21 @@
+//! The one place from which the middleware tells what it does.
+//!
+//! | event | level | fields | when |
+//! |---|---|---|---|
+//! | `resending` | INFO | `retry`, `method`, `origin`, `reason`, `delay`, `delay_source` | before each wait |
+//! | `giving up` | WARN | `attempts`, `method`, `reason` | a transient failure is returned |
+//! | `not resent` | DEBUG | `attempts`, `method`, `reason` | … because it might take effect twice |
+//! | `nested retry middleware passes through` | DEBUG | | a second one in the same chain |
+//!
+//! Nothing for a first-try success or a permanent failure. No userinfo, path, query or field of the
+//! request is in any of them. All need the feature `tracing`.
+
+#[cfg(feature = "tracing")]
+mod tracing;
+#[cfg(feature = "tracing")]
+pub(super) use self::tracing::{nested, resend, stop};
+
+#[cfg(not(feature = "tracing"))]
+mod silent;
+#[cfg(not(feature = "tracing"))]
+pub(super) use self::silent::{nested, resend, stop};

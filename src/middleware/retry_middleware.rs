@@ -1,0 +1,89 @@
+//! The middleware: what a client chain holds.
+
+use http::Extensions;
+use reqwest::{Request, Response};
+use reqwest_middleware::{Middleware, Next, Result};
+
+use super::call::{Call, Step};
+use super::generator::Generator;
+use super::time::WallClock;
+use super::{BoxFuture, RetryMiddlewareBuilder, observe, scope};
+use crate::policy::RetryPolicy;
+
+/// Applies a [`RetryPolicy`] to every request of a client, with no change at the call site.
+///
+/// - The outcome that the caller gets is always one that a server or the network gave: the last
+///   response, its body unread, or the last error, as it is.
+/// - Every attempt starts from the request as the caller made it, and runs all middlewares that
+///   were added after this one: put what signs, authorises or traces a single send there.
+/// - A body that can't be sent again (a stream) is sent once.
+/// - Dropping the call's future stops everything; there are no tasks and no state behind it.
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_middleware::ClientBuilder;
+/// use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+///
+/// let policy = RetryPolicy::builder().attempt_timeout(Duration::from_secs(10)).build()?;
+/// let client = ClientBuilder::new(reqwest::Client::new())
+///     .with(RetryMiddleware::new(policy))
+///     .build();
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct RetryMiddleware {
+    pub(super) policy: RetryPolicy,
+    pub(super) wall_clock: WallClock,
+    pub(super) generator: Generator,
+}
+
+impl RetryMiddleware {
+    /// The middleware with this policy and nothing else.
+    #[must_use]
+    pub fn new(policy: RetryPolicy) -> Self {
+        Self::builder(policy).build_unchecked()
+    }
+
+    /// A builder, for what goes beyond the policy.
+    pub fn builder(policy: RetryPolicy) -> RetryMiddlewareBuilder {
+        RetryMiddlewareBuilder::new(policy)
+    }
+}
+
+impl Default for RetryMiddleware {
+    fn default() -> Self {
+        Self::new(RetryPolicy::default())
+    }
+}
+
+impl Middleware for RetryMiddleware {
+    // By hand, not by `async_trait`: the first attempt decides what the success path costs, so its
+    // future holds nothing but the call.
+    fn handle<'retry, 'ext, 'next, 'call>(
+        &'retry self,
+        request: Request,
+        extensions: &'ext mut Extensions,
+        next: Next<'next>,
+    ) -> BoxFuture<'call, Result<Response>>
+    where
+        'retry: 'call,
+        'ext: 'call,
+        'next: 'call,
+        Self: 'call,
+    {
+        // Two retry layers in one chain would multiply their attempts.
+        if scope::is_nested(extensions) {
+            observe::nested();
+            return next.run(request, extensions);
+        }
+        let mut call = Call::new(self, request, extensions, next);
+        Box::pin(async move {
+            let result = call.send_first().await;
+            let resends = match call.after_first(result) {
+                Step::Return(result) => return result,
+                Step::Go(resends) => resends,
+            };
+            resends.await
+        })
+    }
+}

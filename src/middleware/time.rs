@@ -1,0 +1,41 @@
+//! All time of the adapter: waits, elapsed time, the wall clock.
+//!
+//! Waits and elapsed time are tokio's, so that paused time works. A runtime without its time driver
+//! is not supported.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+pub(super) use tokio::time::Instant;
+
+/// A zero wait touches no timer.
+pub(super) async fn sleep(delay: Duration) {
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+}
+
+/// The wall clock, for HTTP dates alone.
+pub(super) struct WallClock(Box<dyn Fn() -> SystemTime + Send + Sync>);
+
+impl WallClock {
+    pub(super) fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Box::new(now))
+    }
+
+    pub(super) fn now(&self) -> SystemTime {
+        (self.0)()
+    }
+}
+
+impl Default for WallClock {
+    fn default() -> Self {
+        Self::new(SystemTime::now)
+    }
+}
+
+impl fmt::Debug for WallClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WallClock")
+    }
+}

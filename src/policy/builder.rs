@@ -1,0 +1,214 @@
+//! How a policy is built, and what is refused.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use http::{HeaderName, StatusCode};
+
+use super::retry_policy::{Rules, is_completed};
+use super::{
+    ApiProfile, Backoff, Classifier, FaultSet, Jitter, PolicyError, RetryPolicy, ServerDelays,
+    StatusSet,
+};
+
+/// Builds a [`RetryPolicy`]; [`build`](Self::build) checks it.
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_typed_retry::{Backoff, RetryPolicy};
+///
+/// let policy = RetryPolicy::builder()
+///     .max_attempts(5)
+///     .backoff(Backoff::exponential(Duration::from_millis(50), Duration::from_secs(5))?)
+///     .attempt_timeout(Duration::from_secs(10))
+///     .deadline(Duration::from_secs(30))
+///     .build()?;
+/// assert_eq!(policy.deadline(), Some(Duration::from_secs(30)));
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RetryPolicyBuilder {
+    rules: Rules,
+    max_attempts: Option<u32>,
+}
+
+impl RetryPolicyBuilder {
+    pub(super) fn new(rules: Rules) -> Self {
+        let max_attempts = rules.max_attempts.map(NonZeroU32::get);
+        Self {
+            rules,
+            max_attempts,
+        }
+    }
+
+    /// The most sends of one logical request, the first included: 1 never resends.
+    /// **Default**: 3.
+    pub fn max_attempts(mut self, max_attempts: u32) -> Self {
+        self.max_attempts = Some(max_attempts);
+        self
+    }
+
+    /// No limit on the number of sends; builds only together with a [`deadline`](Self::deadline).
+    pub fn unlimited_attempts(mut self) -> Self {
+        self.max_attempts = None;
+        self
+    }
+
+    /// The waits between attempts. **Default**: exponential, 100 ms doubling up to 10 s.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.rules.backoff = backoff;
+        self
+    }
+
+    /// The waits after a 429 for which the server named no delay. **Default**: exponential, 1 s
+    /// doubling up to 20 s.
+    pub fn throttle_backoff(mut self, backoff: Backoff) -> Self {
+        self.rules.throttle_backoff = backoff;
+        self
+    }
+
+    /// The randomness in a wait. **Default**: [`Jitter::Equal`].
+    pub fn jitter(mut self, jitter: Jitter) -> Self {
+        self.rules.jitter = jitter;
+        self
+    }
+
+    /// The statuses that are transient. **Default**: [`StatusSet::transient`].
+    pub fn retry_statuses(mut self, statuses: StatusSet) -> Self {
+        self.rules.retry_statuses = statuses;
+        self
+    }
+
+    /// The faults that are transient. **Default**: [`FaultSet::transient`].
+    pub fn retry_faults(mut self, faults: FaultSet) -> Self {
+        self.rules.retry_faults = faults;
+        self
+    }
+
+    /// The statuses by which this API promises that it did not act on the request, so that a
+    /// non-idempotent request may be sent again too, where the attempt is also proven to have been
+    /// a single exchange. RFC 6585 makes no such promise for 429: the API's documentation has to.
+    /// **Default**: none.
+    pub fn not_processed_statuses(mut self, statuses: StatusSet) -> Self {
+        self.rules.not_processed_statuses = statuses;
+        self
+    }
+
+    /// Whether the server honours idempotency keys: a POST or PATCH that carries one is then
+    /// retried like an idempotent request. **Default**: `false`, since a server that does not know
+    /// the field acts twice.
+    pub fn honour_idempotency_keys(mut self, honour: bool) -> Self {
+        self.rules.honour_idempotency_keys = honour;
+        self
+    }
+
+    /// The request fields that may carry an idempotency key. **Default**: `Idempotency-Key`.
+    pub fn idempotency_key_fields(mut self, fields: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.rules.idempotency_key_fields = fields.into_iter().collect();
+        self
+    }
+
+    /// Treat every request under this policy as idempotent, whatever its method: for reads by POST,
+    /// searches, completions, where a duplicate costs at most money. **Default**: `false`.
+    pub fn assume_idempotent(mut self, assume: bool) -> Self {
+        self.rules.assume_idempotent = assume;
+        self
+    }
+
+    /// What to do with a delay that the server asks for. **Default**: honour it up to 60 s.
+    pub fn server_delays(mut self, server_delays: ServerDelays) -> Self {
+        self.rules.server_delays = server_delays;
+        self
+    }
+
+    /// The longest that one attempt may take, from connecting to the end of its body; `None` for
+    /// no limit. **Default**: none, so that a server that never answers hangs the call: set it.
+    pub fn attempt_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.rules.attempt_timeout = timeout.into();
+        self
+    }
+
+    /// The longest that the whole logical request may take, waits included; `None` for no limit.
+    /// A wait that would not end before it never starts. It does not cut an attempt that is on the
+    /// wire: that is what [`attempt_timeout`](Self::attempt_timeout) is for. **Default**: none.
+    pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.rules.deadline = deadline.into();
+        self
+    }
+
+    /// Adds a rule of the application's own; those added first are asked first. **Default**: none.
+    pub fn classifier(mut self, classifier: impl Classifier + 'static) -> Self {
+        self.rules.classifiers.push(classifier);
+        self
+    }
+
+    /// The fields by which the API speaks about resends. **Default**: [`ApiProfile::standard`].
+    pub fn profile(mut self, profile: ApiProfile) -> Self {
+        self.rules.profile = profile;
+        self
+    }
+
+    /// Checks the rules against each other.
+    ///
+    /// # Errors
+    /// The first rule that is broken, by setting, value and rule:
+    ///
+    /// - `max_attempts` of 0; unlimited attempts without a deadline;
+    /// - a time limit of zero; an attempt timeout longer than the deadline;
+    /// - a status below 400 among those to retry: it is an answer (a classifier can still ask for
+    ///   a resend).
+    pub fn build(mut self) -> Result<RetryPolicy, PolicyError> {
+        self.rules.max_attempts = checked_attempts(self.max_attempts, self.rules.deadline)?;
+        check_times(self.rules.attempt_timeout, self.rules.deadline)?;
+        check_statuses("retry_statuses", &self.rules.retry_statuses)?;
+        check_statuses("not_processed_statuses", &self.rules.not_processed_statuses)?;
+        Ok(RetryPolicy::from_valid(self.rules))
+    }
+}
+
+fn checked_attempts(
+    max_attempts: Option<u32>,
+    deadline: Option<Duration>,
+) -> Result<Option<NonZeroU32>, PolicyError> {
+    match max_attempts {
+        Some(count) => NonZeroU32::new(count).map(Some).ok_or_else(|| {
+            let rule = "it counts the first send too: it must be at least 1";
+            PolicyError::new("max_attempts", count, rule)
+        }),
+        None if deadline.is_none() => {
+            let rule = "unlimited attempts need a deadline to end them";
+            Err(PolicyError::new("deadline", deadline, rule))
+        }
+        None => Ok(None),
+    }
+}
+
+fn check_times(
+    attempt_timeout: Option<Duration>,
+    deadline: Option<Duration>,
+) -> Result<(), PolicyError> {
+    for (setting, limit) in [("attempt_timeout", attempt_timeout), ("deadline", deadline)] {
+        if let Some(limit @ Duration::ZERO) = limit {
+            let rule = "nothing can be done in no time: it must be longer than zero";
+            return Err(PolicyError::new(setting, limit, rule));
+        }
+    }
+    match (attempt_timeout, deadline) {
+        (Some(timeout), Some(deadline)) if timeout > deadline => {
+            let rule = format!("it must not be longer than the deadline of {deadline:?}");
+            Err(PolicyError::new("attempt_timeout", timeout, rule))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_statuses(setting: &'static str, statuses: &StatusSet) -> Result<(), PolicyError> {
+    match statuses.iter().find(|status| is_completed(*status)) {
+        Some(status) => {
+            let rule = "a status below 400 is an answer: only 400 and above can be listed";
+            Err(PolicyError::new(setting, StatusCode::as_u16(&status), rule))
+        }
+        None => Ok(()),
+    }
+}

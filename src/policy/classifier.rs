@@ -1,0 +1,82 @@
+//! Rules that only the application knows.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Attempt;
+
+/// What a [`Classifier`] says of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Worth another send, if method safety and the limits allow it.
+    Transient {
+        /// The wait, treated like a delay that the server asked for: it takes precedence over the
+        /// server's own fields, is never undercut, and is bound by the same limit. `None` or zero
+        /// leaves it to those fields and the backoff.
+        delay: Option<Duration>,
+    },
+    /// Not worth another send.
+    Permanent,
+}
+
+/// A rule of the application's own: asked before all others, for every outcome, successes
+/// included. It has no opinion (`None`), or the last word on whether an outcome is transient;
+/// it can't lift method safety or a limit.
+///
+/// Closures are classifiers:
+///
+/// ```
+/// use http::StatusCode;
+/// use reqwest_typed_retry::{Attempt, RetryPolicy, Verdict};
+///
+/// // This scanner answers 403 until it has looked at the package.
+/// let policy = RetryPolicy::builder()
+///     .classifier(|attempt: &Attempt<'_>| {
+///         (attempt.path().starts_with("/pkg/")
+///             && attempt.outcome().status() == Some(StatusCode::FORBIDDEN))
+///         .then_some(Verdict::Transient { delay: None })
+///     })
+///     .build()?;
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
+pub trait Classifier: Send + Sync {
+    /// The verdict on `attempt`, or `None`.
+    fn classify(&self, attempt: &Attempt<'_>) -> Option<Verdict>;
+}
+
+impl<F> Classifier for F
+where
+    F: Fn(&Attempt<'_>) -> Option<Verdict> + Send + Sync,
+{
+    fn classify(&self, attempt: &Attempt<'_>) -> Option<Verdict> {
+        self(attempt)
+    }
+}
+
+/// The classifiers of a policy, in the order in which they are asked.
+#[derive(Clone, Default)]
+pub(super) struct Classifiers(Vec<Arc<dyn Classifier>>);
+
+impl Classifiers {
+    pub(super) fn push(&mut self, classifier: impl Classifier + 'static) {
+        self.0.push(Arc::new(classifier));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn classify(&self, attempt: &Attempt<'_>) -> Option<Verdict> {
+        self.0
+            .iter()
+            .find_map(|classifier| classifier.classify(attempt))
+    }
+}
+
+impl fmt::Debug for Classifiers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of the application's own", self.0.len())
+    }
+}

@@ -1,0 +1,188 @@
+//! The decision, in the order of its steps.
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, StatusCode};
+use rand::Rng;
+
+use super::jitter::draw;
+use super::retry_policy::is_completed;
+use super::{
+    Attempt, DelaySource, Delivery, Outcome, RetryDecision, RetryPolicy, RetryReason, ServerDelays,
+    StopReason, Verdict,
+};
+
+/// A failure that is worth another send.
+struct Transient {
+    reason: RetryReason,
+    /// What a classifier asked for.
+    delay: Option<Duration>,
+}
+
+struct Wait {
+    delay: Duration,
+    source: DelaySource,
+}
+
+impl RetryPolicy {
+    /// Send again, after how long, or stop, and why. Pure: the same arguments give the same answer.
+    ///
+    /// The steps, each with its [`StopReason`]; the first that stops wins:
+    ///
+    /// 1. **Verdict**, by the first that has one: a custom classifier; the server's directive on a
+    ///    4xx or 5xx ([`ServerRefused`](StopReason::ServerRefused)); the sets of statuses and faults.
+    ///    A response below 400 is [`Completed`](StopReason::Completed), what is not listed is
+    ///    [`Permanent`](StopReason::Permanent).
+    /// 2. **Method safety**: a request that might take effect twice is sent again only if it is
+    ///    proven that this attempt did not ([`NotIdempotent`](StopReason::NotIdempotent);
+    ///    RFC 9110 9.2.2).
+    /// 3. **Attempts** ([`AttemptsExhausted`](StopReason::AttemptsExhausted)).
+    /// 4. **Delay**: the server's if it is above zero, stretched but never undercut; else the
+    ///    backoff with its jitter.
+    /// 5. **A server's delay over the limit**
+    ///    ([`ServerDelayTooLong`](StopReason::ServerDelayTooLong)), or clamped to it.
+    /// 6. **Deadline** ([`DeadlineWouldPass`](StopReason::DeadlineWouldPass)).
+    pub fn decide<R: Rng + ?Sized>(&self, attempt: &Attempt<'_>, rng: &mut R) -> RetryDecision {
+        match self.steps(attempt, rng) {
+            Ok((reason, Wait { delay, source })) => RetryDecision::RetryAfter {
+                delay,
+                reason,
+                source,
+            },
+            Err(reason) => RetryDecision::DoNotRetry { reason },
+        }
+    }
+
+    fn steps<R: Rng + ?Sized>(
+        &self,
+        attempt: &Attempt<'_>,
+        rng: &mut R,
+    ) -> Result<(RetryReason, Wait), StopReason> {
+        let transient = self.verdict(attempt)?;
+        self.check_method(attempt)?;
+        if !self.attempts_left(attempt.number()) {
+            return Err(StopReason::AttemptsExhausted);
+        }
+        let wait = self.wait(attempt, transient.delay, rng)?;
+        self.check_deadline(attempt, wait.delay)?;
+        Ok((transient.reason, wait))
+    }
+
+    fn verdict(&self, attempt: &Attempt<'_>) -> Result<Transient, StopReason> {
+        let transient = |reason| {
+            Ok(Transient {
+                reason,
+                delay: None,
+            })
+        };
+        match self.rules().classifiers.classify(attempt) {
+            Some(Verdict::Transient { delay }) => {
+                return Ok(Transient {
+                    reason: RetryReason::Classifier,
+                    delay,
+                });
+            }
+            Some(Verdict::Permanent) => return Err(StopReason::Permanent),
+            None => {}
+        }
+        match attempt.outcome() {
+            Outcome::Response { status, .. } if is_completed(status) => Err(StopReason::Completed),
+            Outcome::Response {
+                status, headers, ..
+            } => {
+                let directive = (status.is_client_error() || status.is_server_error())
+                    .then(|| self.rules().profile.verdict(headers));
+                match directive.flatten() {
+                    Some(true) => transient(RetryReason::ServerDirective),
+                    Some(false) => Err(StopReason::ServerRefused),
+                    None if self.rules().retry_statuses.contains(status) => {
+                        transient(RetryReason::Status(status))
+                    }
+                    None => Err(StopReason::Permanent),
+                }
+            }
+            Outcome::Fault { fault, .. } if self.rules().retry_faults.contains(fault.kind()) => {
+                transient(RetryReason::Fault(fault.kind()))
+            }
+            Outcome::Fault { .. } => Err(StopReason::Permanent),
+        }
+    }
+
+    /// An outcome alone is no proof: a redirect may have carried the request on after the first
+    /// server acted on it. So the outcome must say "not processed" *and* the transport must have
+    /// positive evidence that this outcome is the only exchange of the attempt.
+    fn check_method(&self, attempt: &Attempt<'_>) -> Result<(), StopReason> {
+        let harmless = match attempt.outcome() {
+            Outcome::Response { status, .. } => {
+                self.rules().not_processed_statuses.contains(status)
+            }
+            Outcome::Fault { fault, .. } => fault.delivery() == Delivery::NotProcessed,
+        };
+        if self.is_repeatable(attempt.class()) || (attempt.not_processed() && harmless) {
+            Ok(())
+        } else {
+            Err(StopReason::NotIdempotent)
+        }
+    }
+
+    fn wait<R: Rng + ?Sized>(
+        &self,
+        attempt: &Attempt<'_>,
+        classifier_delay: Option<Duration>,
+        rng: &mut R,
+    ) -> Result<Wait, StopReason> {
+        let rules = self.rules();
+        // Zero and a date in the past say "no minimum". That is no licence for a tight loop.
+        let asked = |delay: &Duration| !delay.is_zero();
+        let asked = classifier_delay
+            .filter(asked)
+            .map(|delay| (delay, DelaySource::Classifier))
+            .or_else(|| {
+                let Outcome::Response { headers, .. } = attempt.outcome() else {
+                    return None;
+                };
+                let delay = self.server_delay(headers, attempt.now()).filter(asked)?;
+                Some((delay, DelaySource::Server))
+            });
+        if let Some((asked, source)) = asked {
+            let allowed = rules.server_delays.allow(asked)?;
+            return Ok(Wait {
+                delay: draw(rules.jitter.stretch(allowed), rng),
+                source,
+            });
+        }
+        let (backoff, source) = if attempt.outcome().status() == Some(StatusCode::TOO_MANY_REQUESTS)
+        {
+            (&rules.throttle_backoff, DelaySource::ThrottleBackoff)
+        } else {
+            (&rules.backoff, DelaySource::Backoff)
+        };
+        let delay = backoff.draw(
+            attempt.number(),
+            attempt.previous_delay(),
+            rules.jitter,
+            rng,
+        );
+        Ok(Wait { delay, source })
+    }
+
+    /// What the server asked the client to wait, if it did and the policy listens. No limit is
+    /// applied yet. Zero says that there is no minimum.
+    #[must_use]
+    pub fn server_delay(&self, headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+        match self.rules().server_delays {
+            ServerDelays::Ignored => None,
+            _ => self.rules().profile.server_delay(headers, now),
+        }
+    }
+
+    fn check_deadline(&self, attempt: &Attempt<'_>, delay: Duration) -> Result<(), StopReason> {
+        let wakes = attempt.elapsed().saturating_add(delay);
+        let passed = |deadline: Option<Duration>| deadline.is_some_and(|at| wakes >= at);
+        if passed(self.deadline()) || passed(attempt.deadline()) {
+            Err(StopReason::DeadlineWouldPass)
+        } else {
+            Ok(())
+        }
+    }
+}

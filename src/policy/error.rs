@@ -1,0 +1,53 @@
+//! What a refused policy says.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// A policy, or a part of one, that breaks a rule and therefore was not built.
+///
+/// The message names the setting, its value and the rule:
+///
+/// ```
+/// use reqwest_typed_retry::RetryPolicy;
+///
+/// let error = RetryPolicy::builder().max_attempts(0).build().unwrap_err();
+/// assert_eq!(error.setting(), "max_attempts");
+/// assert_eq!(
+///     error.to_string(),
+///     "max_attempts is 0, but it counts the first send too: it must be at least 1"
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyError {
+    setting: &'static str,
+    value: String,
+    rule: Cow<'static, str>,
+}
+
+impl PolicyError {
+    pub(crate) fn new(
+        setting: &'static str,
+        value: impl fmt::Debug,
+        rule: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            setting,
+            value: format!("{value:?}"),
+            rule: rule.into(),
+        }
+    }
+
+    /// The setting that was refused, by the name of its setter.
+    #[must_use]
+    pub fn setting(&self) -> &'static str {
+        self.setting
+    }
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}, but {}", self.setting, self.value, self.rule)
+    }
+}
+
+impl std::error::Error for PolicyError {}

@@ -1,0 +1,255 @@
+//! What went wrong when no response came back whole.
+
+use std::fmt;
+
+/// The kind of a transport fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// The host name was not resolved.
+    Dns,
+    /// No connection came about: refused, unreachable, a proxy that declined, a connect timeout.
+    Connect,
+    /// The peers do not agree on TLS: a certificate, name, version or protocol verdict.
+    Tls,
+    /// A time limit passed.
+    Timeout,
+    /// The connection ended before the response head was there.
+    ConnectionLost,
+    /// The server declined the request unprocessed (HTTP/2 `REFUSED_STREAM`, `GOAWAY`).
+    Refused,
+    /// The peer broke the protocol, or reset the stream.
+    Protocol,
+    /// The response body was cut.
+    Body,
+    /// The response body arrived whole and is not what it claims to be.
+    Decode,
+    /// The request itself can't be sent: a bad URL or scheme, a redirect loop, a request body that
+    /// failed.
+    Invalid,
+    /// Anything else, the errors of other middlewares included.
+    Other,
+}
+
+impl FaultKind {
+    const ALL: [Self; 11] = [
+        Self::Dns,
+        Self::Connect,
+        Self::Tls,
+        Self::Timeout,
+        Self::ConnectionLost,
+        Self::Refused,
+        Self::Protocol,
+        Self::Body,
+        Self::Decode,
+        Self::Invalid,
+        Self::Other,
+    ];
+
+    /// A stable, low-cardinality label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::ConnectionLost => "connection_lost",
+            Self::Refused => "refused",
+            Self::Protocol => "protocol",
+            Self::Body => "body",
+            Self::Decode => "decode",
+            Self::Invalid => "invalid",
+            Self::Other => "other",
+        }
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is known about the fate of a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// Proven: the server did not act on the request.
+    NotProcessed,
+    /// It may have taken effect. Silence is no proof, so this is the usual case.
+    Unknown,
+}
+
+impl Delivery {
+    /// A stable, low-cardinality label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotProcessed => "not_processed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A failed attempt as the policy sees it: what happened, and what that proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fault {
+    kind: FaultKind,
+    delivery: Delivery,
+}
+
+impl Fault {
+    /// A fault that proves nothing about the fate of the request.
+    #[must_use]
+    pub const fn unknown(kind: FaultKind) -> Self {
+        Self {
+            kind,
+            delivery: Delivery::Unknown,
+        }
+    }
+
+    /// A fault that proves that the server did not act on the request.
+    #[must_use]
+    pub const fn not_processed(kind: FaultKind) -> Self {
+        Self {
+            kind,
+            delivery: Delivery::NotProcessed,
+        }
+    }
+
+    /// What happened.
+    #[must_use]
+    pub const fn kind(self) -> FaultKind {
+        self.kind
+    }
+
+    /// What it proves.
+    #[must_use]
+    pub const fn delivery(self) -> Delivery {
+        self.delivery
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (delivery {})", self.kind, self.delivery)
+    }
+}
+
+/// A set of fault kinds.
+///
+/// ```
+/// use reqwest_typed_retry::{FaultKind, FaultSet};
+///
+/// let set = FaultSet::transient().without(FaultKind::Dns);
+/// assert!(set.contains(FaultKind::Timeout));
+/// assert!(!set.contains(FaultKind::Dns));
+/// assert!(!set.contains(FaultKind::Invalid));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FaultSet {
+    bits: u16,
+}
+
+impl FaultSet {
+    /// No fault at all.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self { bits: 0 }
+    }
+
+    /// The faults that are retried by default: all but [`FaultKind::Tls`], [`FaultKind::Decode`],
+    /// [`FaultKind::Invalid`] and [`FaultKind::Other`], which a resend would meet again.
+    #[must_use]
+    pub const fn transient() -> Self {
+        Self::empty()
+            .with(FaultKind::Dns)
+            .with(FaultKind::Connect)
+            .with(FaultKind::Timeout)
+            .with(FaultKind::ConnectionLost)
+            .with(FaultKind::Refused)
+            .with(FaultKind::Protocol)
+            .with(FaultKind::Body)
+    }
+
+    /// This set and `kind`.
+    #[must_use]
+    pub const fn with(self, kind: FaultKind) -> Self {
+        Self {
+            bits: self.bits | kind.bit(),
+        }
+    }
+
+    /// This set but not `kind`.
+    #[must_use]
+    pub const fn without(self, kind: FaultKind) -> Self {
+        Self {
+            bits: self.bits & !kind.bit(),
+        }
+    }
+
+    /// Whether `kind` is in the set.
+    #[must_use]
+    pub const fn contains(&self, kind: FaultKind) -> bool {
+        self.bits & kind.bit() != 0
+    }
+
+    /// The kinds of the set.
+    pub fn iter(&self) -> impl Iterator<Item = FaultKind> + '_ {
+        FaultKind::ALL
+            .into_iter()
+            .filter(|kind| self.contains(*kind))
+    }
+}
+
+impl FromIterator<FaultKind> for FaultSet {
+    fn from_iter<I: IntoIterator<Item = FaultKind>>(kinds: I) -> Self {
+        kinds.into_iter().fold(Self::empty(), Self::with)
+    }
+}
+
+impl fmt::Debug for FaultSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_goes_in_and_out_alone() {
+        for kind in FaultKind::ALL {
+            let set = FaultSet::empty().with(kind);
+            assert_eq!(set.iter().collect::<Vec<_>>(), [kind]);
+            assert_eq!(set.without(kind), FaultSet::empty());
+        }
+    }
+
+    #[test]
+    fn a_fault_that_a_resend_would_meet_again_is_not_transient() {
+        let permanent: Vec<_> = FaultKind::ALL
+            .into_iter()
+            .filter(|k| !FaultSet::transient().contains(*k))
+            .collect();
+        let expected = [
+            FaultKind::Tls,
+            FaultKind::Decode,
+            FaultKind::Invalid,
+            FaultKind::Other,
+        ];
+        assert_eq!(permanent, expected);
+    }
+}

@@ -1,0 +1,373 @@
+//! HTTP-date (RFC 9110 5.6.7), as strict as its grammar and no stricter.
+//!
+//! httpdate does the calendar. It is narrower than the grammar in four points, which are levelled
+//! here before it parses: it takes 70 as the pivot of two-digit years, wants the weekday to agree,
+//! knows no leap second and begins in 1970.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// After 400 years, 146 097 days, the Gregorian calendar repeats itself.
+const CYCLE_YEARS: u16 = 400;
+const CYCLE: Duration = Duration::from_secs(146_097 * 86_400);
+
+/// 9999-12-31 23:59:59, the last second that httpdate can format, counted from the epoch.
+const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
+
+const WEEKDAYS: [&str; 7] = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+];
+
+/// The forms after a weekday in full: rfc850-date.
+const LONG_FORMS: &[&str] = &[", dd-mmm-yy tttttttt GMT"];
+/// The forms after a weekday of three letters: IMF-fixdate, asctime-date with its two kinds of day.
+const SHORT_FORMS: &[&str] = &[
+    ", dd mmm yyyy tttttttt GMT",
+    " mmm dd tttttttt yyyy",
+    " mmm  d tttttttt yyyy",
+];
+
+/// `time` on the scale of this module: counted from 1570, one cycle before the epoch.
+///
+/// So a date before 1970 needs no sign, nor a `SystemTime` that reaches so far back (on wasm it
+/// doesn't). A clock before 1570 counts as 1570.
+pub(super) fn since_1570(time: SystemTime) -> Duration {
+    let shifted = time.checked_add(CYCLE).unwrap_or(time);
+    shifted.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// The instant that `value` names, on the scale of [`since_1570`]. `now` places a two-digit year.
+///
+/// Any weekday will do: the other parts fix the instant, and no rule tells a recipient to check it.
+pub(super) fn parse(value: &[u8], now: SystemTime) -> Option<Duration> {
+    let date = Parts::split(std::str::from_utf8(value).ok()?)?;
+    let year = date.year.parse().ok()?;
+    match date.year.len() {
+        2 => date.in_year(date.full_year(year, now)?),
+        // RFC 5322 3.3, which defines the parts, begins in 1900.
+        _ if year < 1900 => None,
+        _ => date.in_year(year),
+    }
+}
+
+/// What the three forms say, each in its own order.
+struct Parts<'a> {
+    day: &'a str,
+    month: &'a str,
+    year: &'a str,
+    time: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    /// Cuts `text` by the form that it has; what is in the parts is for httpdate to judge.
+    fn split(text: &'a str) -> Option<Self> {
+        let (rest, forms) = WEEKDAYS.iter().find_map(|weekday| {
+            let long = text.strip_prefix(weekday).map(|rest| (rest, LONG_FORMS));
+            long.or_else(|| Some((text.strip_prefix(weekday.get(..3)?)?, SHORT_FORMS)))
+        })?;
+        let form = forms.iter().find(|form| fits(rest, form))?;
+        let part = |letter| rest.get(form.find(letter)?..=form.rfind(letter)?);
+        Some(Self {
+            day: part('d')?,
+            month: part('m')?,
+            year: part('y')?,
+            time: part('t')?,
+        })
+    }
+
+    /// The year meant by two digits: the latest one that puts the date not more than 50 years after
+    /// `now` (RFC 9110 5.6.7, which leaves open how far back it may be).
+    fn full_year(&self, digits: u16, now: SystemTime) -> Option<u16> {
+        // One cycle ahead, so that httpdate can format a clock before 1970 too (and none past 9599).
+        let ahead = UNIX_EPOCH.checked_add(since_1570(now).min(LAST_SECOND))?;
+        let today = httpdate::fmt_http_date(ahead);
+        let today = Parts::split(&today)?;
+        let latest = today.year.parse::<u16>().ok()? - CYCLE_YEARS + 50;
+        let year = latest - (latest - digits) % 100;
+        // The 50th year ends with today's date and time. Compared in 2000: any leap year would do.
+        let too_late = year == latest && self.in_year(2000)? > today.in_year(2000)?;
+        Some(if too_late { year - 100 } else { year })
+    }
+
+    /// The instant of this date in `year`, on the scale of [`since_1570`].
+    fn in_year(&self, year: u16) -> Option<Duration> {
+        let Self {
+            day, month, time, ..
+        } = self;
+        // The grammar ends at 23:59:60: on a clock without leap seconds, the next midnight.
+        let (time, leap_second) = if *time == "23:59:60" {
+            ("23:59:59", 1)
+        } else {
+            (*time, 0)
+        };
+        let (year, cycles) = if year < 1970 {
+            (year + CYCLE_YEARS, 0)
+        } else {
+            (year, 1)
+        };
+        let date = WEEKDAYS.iter().find_map(|weekday| {
+            let text = format!("{weekday:.3}, {day:0>2} {month} {year} {time} GMT");
+            httpdate::parse_http_date(&text).ok()
+        })?;
+        let since_epoch = date.duration_since(UNIX_EPOCH).ok()?;
+        Some(since_epoch + cycles * CYCLE + Duration::from_secs(leap_second))
+    }
+}
+
+/// Whether `text` has the widths and separators of `form`. In a form `d` and `y` stand for a digit,
+/// `m` and `t` for any byte of the month and the time, everything else for itself.
+fn fits(text: &str, form: &str) -> bool {
+    text.len() == form.len()
+        && text
+            .bytes()
+            .zip(form.bytes())
+            .all(|(byte, form)| match form {
+                b'd' | b'y' => byte.is_ascii_digit(),
+                b'm' | b't' => true,
+                separator => byte == separator,
+            })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds since the epoch, below zero before it; `now` is 2026-11-29 12:00:00.
+    fn parsed(value: &str) -> Option<i64> {
+        let now = UNIX_EPOCH + Duration::from_secs(1_795_953_600);
+        let seconds = parse(value.as_bytes(), now)?.as_secs();
+        Some(i64::try_from(seconds).unwrap() - i64::try_from(CYCLE.as_secs()).unwrap())
+    }
+
+    #[test]
+    fn dates_name_their_instant() {
+        for (label, value, expected) in [
+            ("imf-fixdate", "Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777),
+            ("rfc850-date", "Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
+            ("asctime-date", "Sun Nov  6 08:49:37 1994", 784_111_777),
+            (
+                "asctime-date, two digits",
+                "Sun Nov 06 08:49:37 1994",
+                784_111_777,
+            ),
+            (
+                "weekday disagrees",
+                "Tue, 06 Nov 1994 08:49:37 GMT",
+                784_111_777,
+            ),
+            (
+                "long weekday disagrees",
+                "Wednesday, 06-Nov-94 08:49:37 GMT",
+                784_111_777,
+            ),
+            (
+                "asctime weekday disagrees",
+                "Sat Nov  6 08:49:37 1994",
+                784_111_777,
+            ),
+            ("the epoch", "Thu, 01 Jan 1970 00:00:00 GMT", 0),
+            (
+                "a second before the epoch",
+                "Wed, 31 Dec 1969 23:59:59 GMT",
+                -1,
+            ),
+            (
+                "a leap day before the epoch",
+                "Mon, 29 Feb 1904 00:00:00 GMT",
+                -2_077_747_200,
+            ),
+            (
+                "the first year",
+                "Mon, 01 Jan 1900 00:00:00 GMT",
+                -2_208_988_800,
+            ),
+            (
+                "the last second",
+                "Fri, 31 Dec 9999 23:59:59 GMT",
+                253_402_300_799,
+            ),
+            (
+                "a leap second",
+                "Sat, 31 Dec 2016 23:59:60 GMT",
+                1_483_228_800,
+            ),
+            (
+                "a leap second at the epoch",
+                "Wed, 31 Dec 1969 23:59:60 GMT",
+                0,
+            ),
+            (
+                "a leap second at the very end",
+                "Fri, 31 Dec 9999 23:59:60 GMT",
+                253_402_300_800,
+            ),
+        ] {
+            assert_eq!(parsed(value), Some(expected), "{label}: {value}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_date_is_ignored() {
+        for (label, value) in [
+            ("empty", ""),
+            ("weekday alone", "Sun"),
+            ("no such weekday", "Xyz, 06 Nov 1994 08:49:37 GMT"),
+            ("short weekday, long form", "Sun, 06-Nov-94 08:49:37 GMT"),
+            (
+                "long weekday, short form",
+                "Sunday, 06 Nov 1994 08:49:37 GMT",
+            ),
+            ("long weekday, asctime form", "Sunday Nov  6 08:49:37 1994"),
+            ("mixed separators", "Sunday, 06-Nov 94 08:49:37 GMT"),
+            ("space in the day", "Sun,  6 Nov 1994 08:49:37 GMT"),
+            ("day zero", "Sun Nov  0 08:49:37 1994"),
+            ("day thirty-one of thirty", "Sun, 31 Nov 1994 08:49:37 GMT"),
+            ("no such leap day", "Mon, 29 Feb 1900 00:00:00 GMT"),
+            (
+                "two-digit leap day in a common year",
+                "Sunday, 29-Feb-27 12:00:00 GMT",
+            ),
+            ("the year before the first", "Sun, 31 Dec 1899 23:59:59 GMT"),
+            ("four digits, no century", "Sun, 06 Nov 0094 08:49:37 GMT"),
+            ("signed year", "Sun, 06 Nov +994 08:49:37 GMT"),
+            ("signed two-digit year", "Sunday, 06-Nov-+4 08:49:37 GMT"),
+            ("second 60 at noon", "Sun, 06 Nov 1994 12:00:60 GMT"),
+            ("second 60 at 23:58", "Sun, 06 Nov 1994 23:58:60 GMT"),
+            ("second 61", "Sat, 31 Dec 2016 23:59:61 GMT"),
+            ("hour 24", "Sat, 31 Dec 2016 24:00:00 GMT"),
+            (
+                "a multi-byte character across a cut",
+                "Sun, 06 No\u{e9}1994 08:49:37 GMT",
+            ),
+            ("other month", "Sun, 06 nov 1994 08:49:37 GMT"),
+            ("other zone", "Sun, 06 Nov 1994 08:49:37 UTC"),
+        ] {
+            assert_eq!(parsed(value), None, "{label}: {value}");
+        }
+        assert_eq!(parse(b"Sun, 06 Nov 199\xff 08:49:37 GMT", UNIX_EPOCH), None);
+    }
+
+    #[test]
+    fn a_two_digit_year_reaches_fifty_years_ahead_and_no_second_more() {
+        let at = |text| httpdate::parse_http_date(text).unwrap();
+        let noon = at("Sun, 29 Nov 2026 12:00:00 GMT");
+        let leap_noon = at("Tue, 29 Feb 2028 12:00:00 GMT");
+        let year_end = at("Thu, 31 Dec 2026 23:59:59 GMT");
+        let half_a_second = Duration::from_millis(500);
+        let in_1950 = UNIX_EPOCH - Duration::from_secs(631_152_000); // its first second
+        for (label, value, now, is_ahead) in [
+            ("fifty years", "Sunday, 29-Nov-76 12:00:00 GMT", noon, true),
+            (
+                "and a fraction less",
+                "Sunday, 29-Nov-76 12:00:00 GMT",
+                noon + half_a_second,
+                true,
+            ),
+            (
+                "and a second",
+                "Sunday, 29-Nov-76 12:00:01 GMT",
+                noon,
+                false,
+            ),
+            (
+                "and half a second",
+                "Sunday, 29-Nov-76 12:00:01 GMT",
+                noon + half_a_second,
+                false,
+            ),
+            (
+                "earlier in that year",
+                "Friday, 28-Feb-76 12:00:00 GMT",
+                noon,
+                true,
+            ),
+            (
+                "leap day of that year",
+                "Saturday, 29-Feb-76 12:00:00 GMT",
+                noon,
+                true,
+            ),
+            (
+                "a month later in that year",
+                "Tuesday, 29-Dec-76 12:00:00 GMT",
+                noon,
+                false,
+            ),
+            (
+                "the year before",
+                "Sunday, 29-Dec-75 12:00:00 GMT",
+                noon,
+                true,
+            ),
+            (
+                "the year after",
+                "Monday, 29-Jan-77 12:00:00 GMT",
+                noon,
+                false,
+            ),
+            (
+                "from a leap day, to the 28th",
+                "Monday, 28-Feb-78 23:59:59 GMT",
+                leap_noon,
+                true,
+            ),
+            (
+                "from a leap day, to the 1st",
+                "Tuesday, 01-Mar-78 00:00:00 GMT",
+                leap_noon,
+                false,
+            ),
+            (
+                "last second of the year",
+                "Thursday, 31-Dec-76 23:59:59 GMT",
+                year_end,
+                true,
+            ),
+            (
+                "its leap second",
+                "Thursday, 31-Dec-76 23:59:60 GMT",
+                year_end,
+                false,
+            ),
+            (
+                "from 1950",
+                "Saturday, 01-Jan-00 00:00:00 GMT",
+                in_1950,
+                true,
+            ),
+            (
+                "from 1950, and a second",
+                "Saturday, 01-Jan-00 00:00:01 GMT",
+                in_1950,
+                false,
+            ),
+        ] {
+            let date = parse(value.as_bytes(), now).unwrap();
+            assert_eq!(
+                date > since_1570(now),
+                is_ahead,
+                "{label}: {value} from {now:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_clock_is_too_far_away() {
+        let far = [u64::MAX, 1 << 62, 1 << 50, 253_402_300_800].map(Duration::from_secs);
+        let ahead = far.iter().filter_map(|by| UNIX_EPOCH.checked_add(*by));
+        let back = far.iter().filter_map(|by| UNIX_EPOCH.checked_sub(*by));
+        for now in ahead.chain(back) {
+            for value in [
+                "Friday, 29-Nov-99 12:00:00 GMT",
+                "Friday, 01-Jan-00 00:00:00 GMT",
+            ] {
+                let _ = (parse(value.as_bytes(), now), since_1570(now));
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Which methods may be sent twice.
+
+use std::fmt;
+
+use http::{HeaderMap, HeaderName, Method};
+
+/// May this request be sent again although the first send might have taken effect?
+///
+/// The class is taken from the request before its first send and never changes after that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RetryableMethod {
+    /// The method is registered as idempotent (RFC 9110 9.2.2), or the policy says that this
+    /// request is: sent twice, it has the effect of sending it once.
+    Idempotent,
+    /// A POST or PATCH that carries an idempotency key. It counts as idempotent only where the
+    /// policy says that the server honours keys.
+    IdempotentWithToken,
+    /// Everything else, unknown methods included.
+    NonIdempotent,
+}
+
+impl RetryableMethod {
+    /// The class of a request with this method and these fields, where each of `key_fields` may
+    /// carry an idempotency key. An empty key does not count.
+    ///
+    /// ```
+    /// use http::{HeaderMap, HeaderName, Method};
+    /// use reqwest_typed_retry::RetryableMethod;
+    ///
+    /// let keys = [HeaderName::from_static("idempotency-key")];
+    /// let mut headers = HeaderMap::new();
+    /// let class = |method, headers| RetryableMethod::of(method, headers, &keys);
+    /// assert_eq!(class(&Method::PUT, &headers), RetryableMethod::Idempotent);
+    /// assert_eq!(class(&Method::POST, &headers), RetryableMethod::NonIdempotent);
+    /// headers.insert("Idempotency-Key", "8e03978e".parse().unwrap());
+    /// assert_eq!(class(&Method::POST, &headers), RetryableMethod::IdempotentWithToken);
+    /// ```
+    #[must_use]
+    pub fn of(method: &Method, headers: &HeaderMap, key_fields: &[HeaderName]) -> Self {
+        if is_idempotent(method) {
+            Self::Idempotent
+        } else if matches!(*method, Method::POST | Method::PATCH) && has_key(headers, key_fields) {
+            Self::IdempotentWithToken
+        } else {
+            Self::NonIdempotent
+        }
+    }
+
+    /// A stable, low-cardinality label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idempotent => "idempotent",
+            Self::IdempotentWithToken => "idempotent_with_token",
+            Self::NonIdempotent => "non_idempotent",
+        }
+    }
+}
+
+impl fmt::Display for RetryableMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The idempotent rows of the IANA HTTP Method Registry (2026-06-17). `http`'s own
+/// `Method::is_idempotent` knows only those of RFC 9110. Names are case-sensitive (RFC 9110 9.1).
+/// `PRI` is registered too, yet it is the HTTP/2 preface and never a request.
+fn is_idempotent(method: &Method) -> bool {
+    matches!(
+        method.as_str(),
+        "GET"
+            | "HEAD"
+            | "PUT"
+            | "DELETE"
+            | "OPTIONS"
+            | "TRACE"
+            | "ACL"
+            | "BASELINE-CONTROL"
+            | "BIND"
+            | "CHECKIN"
+            | "CHECKOUT"
+            | "COPY"
+            | "LABEL"
+            | "LINK"
+            | "MERGE"
+            | "MKACTIVITY"
+            | "MKCALENDAR"
+            | "MKCOL"
+            | "MKREDIRECTREF"
+            | "MKWORKSPACE"
+            | "MOVE"
+            | "ORDERPATCH"
+            | "PROPFIND"
+            | "PROPPATCH"
+            | "QUERY"
+            | "REBIND"
+            | "REPORT"
+            | "SEARCH"
+            | "UNBIND"
+            | "UNCHECKOUT"
+            | "UNLINK"
+            | "UNLOCK"
+            | "UPDATE"
+            | "UPDATEREDIRECTREF"
+            | "VERSION-CONTROL"
+    )
+}
+
+fn has_key(headers: &HeaderMap, key_fields: &[HeaderName]) -> bool {
+    key_fields
+        .iter()
+        .flat_map(|name| headers.get_all(name))
+        .any(|value| !is_empty(value.as_bytes()))
+}
+
+/// Blank, or the empty Structured Fields string `""` that the key draft would put on the wire.
+fn is_empty(value: &[u8]) -> bool {
+    matches!(value.trim_ascii(), b"" | b"\"\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn post_with_key(value: &'static str) -> RetryableMethod {
+        let key = HeaderName::from_static("idempotency-key");
+        let headers = HeaderMap::from_iter([(key.clone(), value.parse().unwrap())]);
+        RetryableMethod::of(&Method::POST, &headers, &[key])
+    }
+
+    #[test]
+    fn an_empty_key_does_not_count() {
+        for value in ["", "  ", "\"\"", " \"\" "] {
+            assert_eq!(
+                post_with_key(value),
+                RetryableMethod::NonIdempotent,
+                "{value:?}"
+            );
+        }
+        assert_eq!(post_with_key("\"k\""), RetryableMethod::IdempotentWithToken);
+    }
+
+    #[test]
+    fn a_key_makes_no_difference_to_methods_other_than_post_and_patch() {
+        let key = HeaderName::from_static("idempotency-key");
+        let headers = HeaderMap::from_iter([(key.clone(), "k".parse().unwrap())]);
+        let class = |name: &str| {
+            RetryableMethod::of(&name.parse().unwrap(), &headers, std::slice::from_ref(&key))
+        };
+        assert_eq!(class("PATCH"), RetryableMethod::IdempotentWithToken);
+        assert_eq!(class("LOCK"), RetryableMethod::NonIdempotent);
+        assert_eq!(class("post"), RetryableMethod::NonIdempotent);
+        assert_eq!(class("GET"), RetryableMethod::Idempotent);
+    }
+}

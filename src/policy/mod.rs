@@ -1,0 +1,46 @@
+//! The pure policy: what to send again, after how long, how many times.
+//!
+//! Nothing here does I/O, reads a clock or owns a generator: time and randomness are arguments.
+//!
+//! | question | file |
+//! |---|---|
+//! | which rule comes first? | `decide` |
+//! | what can be set, what is refused? | `builder`, `constants` |
+//! | which methods, statuses, faults? | `method`, `status`, `fault` |
+//! | how long? | `backoff`, `jitter`, `server_delay`, `retry_after`, `rate_limit`, `profile` |
+
+mod attempt;
+mod backoff;
+mod builder;
+mod classifier;
+pub mod constants;
+mod decide;
+mod decision;
+mod error;
+mod fault;
+mod http_date;
+mod jitter;
+mod method;
+mod profile;
+mod rate_limit;
+mod retry_after;
+mod retry_policy;
+mod server_delay;
+mod session;
+mod status;
+
+pub use attempt::{Attempt, Outcome};
+pub use backoff::Backoff;
+pub use builder::RetryPolicyBuilder;
+pub use classifier::{Classifier, Verdict};
+pub use decision::{DelaySource, RetryDecision, RetryReason, StopReason};
+pub use error::PolicyError;
+pub use fault::{Delivery, Fault, FaultKind, FaultSet};
+pub use jitter::{Jitter, Share};
+pub use method::RetryableMethod;
+pub use profile::ApiProfile;
+pub use retry_after::retry_after;
+pub use retry_policy::RetryPolicy;
+pub use server_delay::ServerDelays;
+pub use session::RetrySession;
+pub use status::StatusSet;

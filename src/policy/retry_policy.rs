@@ -1,0 +1,213 @@
+//! The policy: all rules of one kind of request, validated.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, Method, StatusCode};
+
+use super::classifier::Classifiers;
+use super::{
+    ApiProfile, Backoff, FaultSet, Jitter, PolicyError, RetryPolicyBuilder, RetryableMethod,
+    ServerDelays, StatusSet, constants,
+};
+
+/// Which requests are sent again, after how long, and how many times.
+///
+/// A policy is a value without state: [`decide`](Self::decide) depends on its arguments alone.
+/// Every policy that exists is valid; changes go through [`to_builder`](Self::to_builder). Clones
+/// share their rules.
+///
+/// The defaults are in [`constants`](super::constants), each with its reason.
+#[derive(Clone, Debug)]
+pub struct RetryPolicy {
+    rules: Arc<Rules>,
+}
+
+/// The rules behind a policy. Valid only once a builder has checked them.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    /// `None`: only the deadline ends the request.
+    pub(super) max_attempts: Option<NonZeroU32>,
+    pub(super) backoff: Backoff,
+    pub(super) throttle_backoff: Backoff,
+    pub(super) jitter: Jitter,
+    pub(super) retry_statuses: StatusSet,
+    pub(super) retry_faults: FaultSet,
+    pub(super) not_processed_statuses: StatusSet,
+    pub(super) idempotency_key_fields: Vec<HeaderName>,
+    pub(super) honour_idempotency_keys: bool,
+    pub(super) assume_idempotent: bool,
+    pub(super) server_delays: ServerDelays,
+    pub(super) attempt_timeout: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
+    pub(super) classifiers: Classifiers,
+    pub(super) profile: ApiProfile,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let exponential = |base, max| {
+            // Unreachable fallback: the constants keep base <= max, which a test pins.
+            Backoff::exponential(base, max).unwrap_or(Backoff::constant(max))
+        };
+        Self {
+            max_attempts: Some(constants::MAX_ATTEMPTS),
+            backoff: exponential(constants::BASE_DELAY, constants::MAX_DELAY),
+            throttle_backoff: exponential(
+                constants::THROTTLE_BASE_DELAY,
+                constants::THROTTLE_MAX_DELAY,
+            ),
+            jitter: Jitter::Equal,
+            retry_statuses: StatusSet::transient(),
+            retry_faults: FaultSet::transient(),
+            not_processed_statuses: StatusSet::empty(),
+            idempotency_key_fields: vec![HeaderName::from_static(constants::IDEMPOTENCY_KEY)],
+            honour_idempotency_keys: false,
+            assume_idempotent: false,
+            server_delays: ServerDelays::DEFAULT,
+            attempt_timeout: None,
+            deadline: None,
+            classifiers: Classifiers::default(),
+            profile: ApiProfile::standard(),
+        }
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::from_valid(Rules::default())
+    }
+}
+
+impl RetryPolicy {
+    /// The three numbers that matter most, and the defaults for the rest. This one backoff serves
+    /// every resend, those after a 429 too.
+    ///
+    /// # Errors
+    /// If `max_attempts` is 0, or `base_delay` is longer than `max_delay`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_typed_retry::RetryPolicy;
+    ///
+    /// assert!(RetryPolicy::new(5, Duration::from_millis(50), Duration::from_secs(2)).is_ok());
+    /// assert!(RetryPolicy::new(5, Duration::from_secs(2), Duration::from_millis(50)).is_err());
+    /// ```
+    pub fn new(
+        max_attempts: u32,
+        base_delay: Duration,
+        max_delay: Duration,
+    ) -> Result<Self, PolicyError> {
+        let backoff = Backoff::exponential(base_delay, max_delay)?;
+        Self::builder()
+            .max_attempts(max_attempts)
+            .throttle_backoff(backoff.clone())
+            .backoff(backoff)
+            .build()
+    }
+
+    /// A policy that sends once and never again.
+    #[must_use]
+    pub fn never() -> Self {
+        Self::from_valid(Rules {
+            max_attempts: Some(NonZeroU32::MIN),
+            ..Rules::default()
+        })
+    }
+
+    /// A builder that starts from the defaults.
+    pub fn builder() -> RetryPolicyBuilder {
+        RetryPolicyBuilder::new(Rules::default())
+    }
+
+    /// A builder that starts from this policy.
+    pub fn to_builder(&self) -> RetryPolicyBuilder {
+        RetryPolicyBuilder::new(Rules::clone(&self.rules))
+    }
+
+    pub(super) fn from_valid(rules: Rules) -> Self {
+        Self {
+            rules: Arc::new(rules),
+        }
+    }
+
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The most sends of one logical request, the first included. `None`: only the deadline ends
+    /// it.
+    #[must_use]
+    pub fn max_attempts(&self) -> Option<NonZeroU32> {
+        self.rules.max_attempts
+    }
+
+    /// The longest that one attempt may take.
+    #[must_use]
+    pub fn attempt_timeout(&self) -> Option<Duration> {
+        self.rules.attempt_timeout
+    }
+
+    /// The longest that the whole logical request may take.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Duration> {
+        self.rules.deadline
+    }
+
+    /// The statuses by which this API promises that it did not act.
+    #[must_use]
+    pub fn not_processed_statuses(&self) -> &StatusSet {
+        &self.rules.not_processed_statuses
+    }
+
+    /// Whether classifiers of the application's own are asked.
+    #[must_use]
+    pub fn has_classifiers(&self) -> bool {
+        !self.rules.classifiers.is_empty()
+    }
+
+    /// The class of a request under this policy. Ask before the first send: later the fields may
+    /// have changed.
+    #[must_use]
+    pub fn method_class(&self, method: &Method, headers: &HeaderMap) -> RetryableMethod {
+        if self.rules.assume_idempotent {
+            RetryableMethod::Idempotent
+        } else {
+            RetryableMethod::of(method, headers, &self.rules.idempotency_key_fields)
+        }
+    }
+
+    /// Whether the attempt `number` of a request of this class could be followed by a resend at
+    /// all. Where it could not, the request need not be kept. `provable` says whether the transport
+    /// can prove that an attempt was not processed.
+    #[must_use]
+    pub fn may_resend(&self, class: RetryableMethod, number: u32, provable: bool) -> bool {
+        self.attempts_left(number) && (provable || self.is_repeatable(class))
+    }
+
+    /// Whether a response with this status needs no decision: it ends the request, and nobody is
+    /// asked about it.
+    #[must_use]
+    pub fn completes(&self, status: StatusCode) -> bool {
+        is_completed(status) && !self.has_classifiers()
+    }
+
+    /// Whether a request of this class may take effect twice without harm.
+    pub(super) fn is_repeatable(&self, class: RetryableMethod) -> bool {
+        match class {
+            RetryableMethod::Idempotent => true,
+            RetryableMethod::IdempotentWithToken => self.rules.honour_idempotency_keys,
+            RetryableMethod::NonIdempotent => false,
+        }
+    }
+
+    pub(super) fn attempts_left(&self, number: u32) -> bool {
+        self.rules.max_attempts.is_none_or(|max| number < max.get())
+    }
+}
+
+/// 1xx, 2xx and 3xx: an answer, whatever it says.
+pub(super) fn is_completed(status: StatusCode) -> bool {
+    status < StatusCode::BAD_REQUEST
+}

@@ -1,0 +1,101 @@
+//! The attempts of one logical request.
+
+use std::time::{Duration, SystemTime};
+
+use http::Method;
+use rand::Rng;
+
+use super::{Attempt, Outcome, RetryDecision, RetryPolicy, RetryableMethod};
+
+/// Counts the attempts of one logical request and asks the policy after each, without any I/O: the
+/// driver sends, waits and reads the clocks. So the same policy serves any client.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use http::{HeaderMap, Method, StatusCode};
+/// use reqwest_typed_retry::{Outcome, RetryDecision, RetryPolicy, RetrySession};
+///
+/// let mut answers = [503, 503, 200].into_iter(); // stands for any client
+/// let policy = RetryPolicy::default();
+/// let class = policy.method_class(&Method::GET, &HeaderMap::new());
+/// let mut session = RetrySession::new(policy, class);
+/// let mut waited = Vec::new();
+/// let status = loop {
+///     let status = StatusCode::from_u16(answers.next().unwrap()).unwrap();
+///     let headers = HeaderMap::new();
+///     let outcome = Outcome::response(status, &headers);
+///     let attempt = session.attempt_ended(&Method::GET, outcome, SystemTime::UNIX_EPOCH);
+///     match session.decide(&attempt, &mut rand::rng()) {
+///         RetryDecision::RetryAfter { delay, .. } => waited.push(delay), // and sleep
+///         _ => break status,
+///     }
+/// };
+/// assert_eq!((status, session.attempts(), waited.len()), (StatusCode::OK, 3, 2));
+/// ```
+#[derive(Clone, Debug)]
+pub struct RetrySession {
+    policy: RetryPolicy,
+    class: RetryableMethod,
+    attempts: u32,
+    previous_delay: Option<Duration>,
+}
+
+impl RetrySession {
+    /// A session whose first attempt is about to be sent, or is on its way.
+    #[must_use]
+    pub fn new(policy: RetryPolicy, class: RetryableMethod) -> Self {
+        Self {
+            policy,
+            class,
+            attempts: 1,
+            previous_delay: None,
+        }
+    }
+
+    /// The number of the current attempt, counted from 1.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The class of the request.
+    #[must_use]
+    pub fn class(&self) -> RetryableMethod {
+        self.class
+    }
+
+    /// The policy that is asked.
+    #[must_use]
+    pub fn policy(&self) -> &RetryPolicy {
+        &self.policy
+    }
+
+    /// Whether a resend could follow the current attempt: see [`RetryPolicy::may_resend`].
+    #[must_use]
+    pub fn may_resend(&self, provable: bool) -> bool {
+        self.policy.may_resend(self.class, self.attempts, provable)
+    }
+
+    /// The current attempt, now that it has ended; `now` is the wall clock.
+    #[must_use]
+    pub fn attempt_ended<'a>(
+        &self,
+        method: &'a Method,
+        outcome: Outcome<'a>,
+        now: SystemTime,
+    ) -> Attempt<'a> {
+        Attempt::new(self.attempts, self.class, method, outcome, now)
+            .with_previous_delay(self.previous_delay)
+    }
+
+    /// Asks the policy about `attempt`. If it is to be followed by a resend, the session moves on
+    /// to that one.
+    pub fn decide<R: Rng + ?Sized>(&mut self, attempt: &Attempt<'_>, rng: &mut R) -> RetryDecision {
+        let decision = self.policy.decide(attempt, rng);
+        if let RetryDecision::RetryAfter { delay, .. } = decision {
+            self.attempts = self.attempts.saturating_add(1);
+            self.previous_delay = Some(delay);
+        }
+        decision
+    }
+}

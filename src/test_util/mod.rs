@@ -1,0 +1,42 @@
+//! A kit for tests of retry behaviour: no socket, no real time, no real randomness.
+//!
+//! - [`Script`] is a final middleware that answers from a list and records what it was sent. All
+//!   its waits are tokio's, so they cost nothing under paused time.
+//! - [`seeded_jitter`] makes every wait repeatable.
+//! - [`TestClock`] is a wall clock that only moves when told.
+//!
+//! ```
+//! use std::time::Duration;
+//! use http::{StatusCode, header::RETRY_AFTER};
+//! use reqwest_middleware::ClientBuilder;
+//! use reqwest_typed_retry::test_util::{Reply, Script, seeded_jitter};
+//! use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+//! # .block_on(async {
+//! let script = Script::new([
+//!     Reply::status(StatusCode::SERVICE_UNAVAILABLE).header(RETRY_AFTER, 30),
+//!     Reply::status(StatusCode::OK).body("hello"),
+//! ]);
+//! let retry = RetryMiddleware::builder(RetryPolicy::default())
+//!     .generator(seeded_jitter(7))
+//!     .build()?;
+//! let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(script.clone()).build();
+//!
+//! let body = client.get("http://service.test/").send().await?.text().await?;
+//! assert_eq!(body, "hello");
+//! let waited = script.received()[1].at - script.received()[0].at;
+//! assert!((Duration::from_secs(30)..=Duration::from_secs(33)).contains(&waited));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+
+mod clock;
+mod jitter;
+mod reply;
+mod script;
+
+pub use clock::TestClock;
+pub use jitter::seeded_jitter;
+pub use reply::Reply;
+pub use script::{Received, Script, ScriptExhausted};

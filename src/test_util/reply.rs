@@ -1,0 +1,102 @@
+//! What a script answers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use reqwest_middleware::Error;
+
+/// One answer of a [`Script`](super::Script).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Reply {
+    pub(super) kind: Kind,
+    pub(super) after: Duration,
+}
+
+#[derive(Clone)]
+pub(super) enum Kind {
+    Response {
+        status: StatusCode,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    },
+    DnsError,
+    ConnectError,
+    Hang,
+    Error(Arc<dyn Fn() -> Error + Send + Sync>),
+}
+
+impl Reply {
+    /// A response with this status, no fields and no body.
+    pub fn status(status: StatusCode) -> Self {
+        Self::of(Kind::Response {
+            status,
+            headers: HeaderMap::new(),
+            body: Vec::new(),
+        })
+    }
+
+    /// Adds a field; on a reply that is no response it does nothing.
+    pub fn header(mut self, name: HeaderName, value: impl Into<HeaderValue>) -> Self {
+        if let Kind::Response { headers, .. } = &mut self.kind {
+            headers.append(name, value.into());
+        }
+        self
+    }
+
+    /// Sets the body; on a reply that is no response it does nothing.
+    pub fn body(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        if let Kind::Response { body, .. } = &mut self.kind {
+            *body = bytes.into();
+        }
+        self
+    }
+
+    /// A real `reqwest::Error` of a host name that was not resolved.
+    pub fn dns_error() -> Self {
+        Self::of(Kind::DnsError)
+    }
+
+    /// A real `reqwest::Error` of a connection that did not come about.
+    pub fn connect_error() -> Self {
+        Self::of(Kind::ConnectError)
+    }
+
+    /// No answer, ever: a real `reqwest::Error` when the request's timeout passes, if it has one.
+    pub fn hang() -> Self {
+        Self::of(Kind::Hang)
+    }
+
+    /// An error of the test's own.
+    pub fn error(make: impl Fn() -> Error + Send + Sync + 'static) -> Self {
+        Self::of(Kind::Error(Arc::new(make)))
+    }
+
+    /// Lets this much tokio time pass before the reply. If the request's timeout is shorter, a real
+    /// timeout error comes instead.
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.after = delay;
+        self
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self {
+            kind,
+            after: Duration::ZERO,
+        }
+    }
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Response { status, .. } => write!(f, "Response({})", status.as_u16()),
+            Self::DnsError => f.write_str("DnsError"),
+            Self::ConnectError => f.write_str("ConnectError"),
+            Self::Hang => f.write_str("Hang"),
+            Self::Error(_) => f.write_str("Error"),
+        }
+    }
+}
