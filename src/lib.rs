@@ -50,3 +50,8 @@ pub use policy::{
     RetrySession, RetryableMethod, ServerDelays, Share, StatusSet, StopReason, Verdict, constants,
     retry_after,
 };
+
+/// The README's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

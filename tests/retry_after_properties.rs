@@ -8,6 +8,7 @@
     reason = "a helper that fails fails the test"
 )]
 
+use std::slice;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proptest::collection::vec;
@@ -159,7 +160,7 @@ proptest! {
         }),
         now in clock(),
     ) {
-        let longest = lines.iter().filter_map(|line| delay_of(std::slice::from_ref(line), now)).max();
+        let longest = lines.iter().filter_map(|line| delay_of(slice::from_ref(line), now)).max();
         prop_assert_eq!(delay_of(&lines, now), longest);
         prop_assert_eq!(delay_of(&shuffled, now), longest);
     }
@@ -171,7 +172,7 @@ proptest! {
         place in any::<Index>(),
         now in clock(),
     ) {
-        prop_assume!(delay_of(std::slice::from_ref(&other), now).is_none());
+        prop_assume!(delay_of(slice::from_ref(&other), now).is_none());
         let without = delay_of(&lines, now);
         lines.insert(place.index(lines.len() + 1), other);
         prop_assert_eq!(delay_of(&lines, now), without);

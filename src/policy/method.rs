@@ -29,12 +29,12 @@ impl RetryableMethod {
     /// use reqwest_typed_retry::RetryableMethod;
     ///
     /// let keys = [HeaderName::from_static("idempotency-key")];
+    /// let class = |method, headers: &HeaderMap| RetryableMethod::of(&method, headers, &keys);
     /// let mut headers = HeaderMap::new();
-    /// let class = |method, headers| RetryableMethod::of(method, headers, &keys);
-    /// assert_eq!(class(&Method::PUT, &headers), RetryableMethod::Idempotent);
-    /// assert_eq!(class(&Method::POST, &headers), RetryableMethod::NonIdempotent);
+    /// assert_eq!(class(Method::PUT, &headers), RetryableMethod::Idempotent);
+    /// assert_eq!(class(Method::POST, &headers), RetryableMethod::NonIdempotent);
     /// headers.insert("Idempotency-Key", "8e03978e".parse().unwrap());
-    /// assert_eq!(class(&Method::POST, &headers), RetryableMethod::IdempotentWithToken);
+    /// assert_eq!(class(Method::POST, &headers), RetryableMethod::IdempotentWithToken);
     /// ```
     #[must_use]
     pub fn of(method: &Method, headers: &HeaderMap, key_fields: &[HeaderName]) -> Self {

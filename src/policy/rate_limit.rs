@@ -419,6 +419,7 @@ mod tests {
             ("16 digits", r#""a";r=0;t=1000000000000000"#),
             ("no fraction", r#""a";r=0;t=1;x=1."#),
             ("no whole", r#""a";r=0;t=1;x=.1"#),
+            ("a sign for the whole", r#""a";r=0;t=1;x=-.1"#),
             (
                 "13 digits before the point",
                 r#""a";r=0;t=1;x=1000000000000.0"#,
@@ -454,6 +455,12 @@ mod tests {
             ("unknown type", r#""a";x={};r=0;t=1"#),
         ] {
             assert_eq!(seconds(&[line], None), None, "{label}: {line}");
+            let after_a_good_one = format!(r#""good";r=0;t=9,{line}"#);
+            assert_eq!(
+                seconds(&[&after_a_good_one], None),
+                None,
+                "{label}: {after_a_good_one}"
+            );
         }
     }
 

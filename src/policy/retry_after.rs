@@ -132,6 +132,7 @@ mod tests {
             ("list", "1, 2", None),
             ("inner space", "1 2", None),
             ("line feed is no OWS", "1\n", None),
+            ("nor is it before the value", "\n1", None),
             ("no-break space is no OWS", "\u{a0}1", None),
             ("other digits", "\u{661}", None),
         ] {

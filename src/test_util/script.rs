@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future;
 use std::iter;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::{Extensions, HeaderMap, Method};
@@ -90,7 +90,7 @@ impl Script {
                 replies: Mutex::new(replies),
                 received: Mutex::default(),
                 started: Instant::now(),
-                faults: Faults::new(),
+                faults: Faults::default(),
             }),
         }
     }
@@ -157,15 +157,12 @@ impl Script {
                 headers,
                 body,
             } => {
-                let mut response = http::Response::new(body);
-                *response.status_mut() = status;
+                let response = http::Response::builder()
+                    .url(request.url().clone())
+                    .status(status);
+                let mut response = response.body(body).map_err(Error::middleware)?;
                 *response.headers_mut() = headers;
-                let (parts, body) = response.into_parts();
-                let builder = http::Response::builder().url(request.url().clone());
-                let mut with_url = builder.body(body).map_err(Error::middleware)?;
-                *with_url.status_mut() = parts.status;
-                *with_url.headers_mut() = parts.headers;
-                Ok(Response::from(with_url))
+                Ok(Response::from(response))
             }
             Kind::DnsError => faults.send(request, UNRESOLVED).await,
             Kind::ConnectError => faults.send(request, UNREACHABLE).await,
@@ -199,22 +196,23 @@ const SILENT: &str = "silent.test";
 
 /// Makes reqwest's own errors: nobody else can build them. A resolver that never gives an address
 /// keeps every request below it from opening a socket.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Faults {
-    client: Client,
+    client: OnceLock<Client>,
 }
 
 impl Faults {
-    fn new() -> Self {
-        let client = Client::builder().no_proxy().dns_resolver(NoAddress).build();
-        Self {
-            client: client.unwrap_or_default(),
-        }
+    /// Made when first needed: a client takes a while, and most scripts have no fault.
+    fn client(&self) -> &Client {
+        self.client.get_or_init(|| {
+            let client = Client::builder().no_proxy().dns_resolver(NoAddress).build();
+            client.unwrap_or_default()
+        })
     }
 
     async fn send(&self, request: Request, host: &str) -> Result<Response> {
         let (url, timeout) = (request.url().clone(), request.timeout().copied());
-        let mut fault = self.client.get(format!("http://{host}/"));
+        let mut fault = self.client().get(format!("http://{host}/"));
         if let Some(timeout) = timeout {
             fault = fault.timeout(timeout);
         }

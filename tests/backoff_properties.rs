@@ -1,0 +1,148 @@
+//! Delays for any retry and any `Duration`: bounds, growth, no panic and no wrap.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, Method, StatusCode};
+use proptest::prelude::*;
+use reqwest_typed_retry::test_util::seeded_jitter;
+use reqwest_typed_retry::{
+    Attempt, Backoff, Jitter, Outcome, RetryDecision, RetryPolicy, RetryableMethod, ServerDelays,
+};
+
+fn durations() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        (0_u64..=u64::MAX, 0_u32..1_000_000_000).prop_map(|(s, n)| Duration::new(s, n)),
+        (0_u64..100_000).prop_map(Duration::from_millis),
+        (0_u64..100_000).prop_map(Duration::from_nanos),
+        Just(Duration::ZERO),
+        Just(Duration::MAX),
+        Just(Duration::from_nanos(1)),
+    ]
+}
+
+fn retries() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        0_u32..100,
+        any::<u32>(),
+        Just(u32::MAX),
+        (0_u32..32).prop_map(|bit| 1 << bit)
+    ]
+}
+
+fn factors() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        1.0_f64..4.0,
+        (1_u32..20).prop_map(f64::from),
+        Just(1.0),
+        Just(1.0 + f64::EPSILON),
+        (0.0_f64..1e-9).prop_map(|little| 1.0 + little),
+        Just(1e300),
+        Just(f64::MAX),
+    ]
+}
+
+fn backoffs() -> impl Strategy<Value = Backoff> {
+    let bounds = (durations(), durations()).prop_map(|(a, b)| (a.min(b), a.max(b)));
+    (
+        bounds,
+        factors(),
+        prop::collection::vec(durations(), 1..6),
+        0..5,
+    )
+        .prop_map(|((base, max), factor, mut list, shape)| {
+            list.sort();
+            match shape {
+                0 => Ok(Backoff::constant(base)),
+                1 => Backoff::linear(base, max),
+                2 => Backoff::exponential(base, max).and_then(|it| it.with_factor(factor)),
+                3 => Backoff::decorrelated(base, max),
+                _ => Backoff::schedule(list),
+            }
+            .unwrap()
+        })
+}
+
+fn jitters() -> impl Strategy<Value = Jitter> {
+    prop_oneof![
+        Just(Jitter::None),
+        Just(Jitter::Full),
+        Just(Jitter::Equal),
+        (0.0_f64..=1.0).prop_map(|share| Jitter::proportional(share).unwrap()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_delay_never_shrinks_and_never_passes_the_maximum(
+        backoff in backoffs(), retry in retries(), step in 1_u32..1_000,
+    ) {
+        let (sooner, later) = (backoff.delay(retry), backoff.delay(retry.saturating_add(step)));
+        prop_assert!(sooner <= later, "{sooner:?} then {later:?}");
+        prop_assert!(later <= backoff.max_delay(), "{later:?}");
+    }
+
+    #[test]
+    fn the_maximum_is_reached_at_the_end_unless_nothing_grows(
+        bounds in (durations(), durations()), factor in 1.001_f64..10.0,
+    ) {
+        let (base, max) = (bounds.0.min(bounds.1), bounds.0.max(bounds.1));
+        let backoff = Backoff::exponential(base, max).unwrap().with_factor(factor).unwrap();
+        let expected = if base.is_zero() { base } else { max };
+        prop_assert_eq!(backoff.delay(u32::MAX), expected);
+    }
+
+    #[test]
+    fn a_draw_stays_in_the_envelope_and_the_envelope_in_the_maximum(
+        backoff in backoffs(), jitter in jitters(), retry in retries(),
+        previous in prop::option::of(durations()), seed: u64,
+    ) {
+        let envelope = backoff.envelope(retry, previous, jitter);
+        prop_assert!(envelope.start() <= envelope.end(), "{envelope:?}");
+        prop_assert!(*envelope.end() <= backoff.max_delay(), "{envelope:?}");
+        let drawn = backoff.draw(retry, previous, jitter, &mut seeded_jitter(seed));
+        prop_assert!(envelope.contains(&drawn), "{drawn:?} outside {envelope:?}");
+    }
+
+    #[test]
+    fn a_server_delay_is_never_undercut_and_little_exceeded(
+        asked in 0_u64..=u64::MAX, jitter in jitters(), number in 1_u32..1_000, seed: u64,
+    ) {
+        let policy = RetryPolicy::builder()
+            .max_attempts(u32::MAX)
+            .jitter(jitter)
+            .server_delays(ServerDelays::UpTo(Duration::MAX))
+            .build()
+            .unwrap();
+        let headers = HeaderMap::from_iter([(http::header::RETRY_AFTER, asked.into())]);
+        let outcome = Outcome::response(StatusCode::SERVICE_UNAVAILABLE, &headers);
+        let class = RetryableMethod::Idempotent;
+        let attempt = Attempt::new(number, class, &Method::GET, outcome, SystemTime::UNIX_EPOCH);
+        let delay = policy.decide(&attempt, &mut seeded_jitter(seed)).delay().unwrap();
+        if asked > 0 {
+            let asked = Duration::from_secs(asked);
+            let spread = (asked / 10).min(Duration::from_secs(5));
+            prop_assert!(delay >= asked, "{delay:?}");
+            prop_assert!(delay <= asked.saturating_add(spread), "{delay:?}");
+        }
+    }
+
+    #[test]
+    fn no_wait_ends_at_or_after_the_deadline(
+        elapsed in durations(), deadline in durations(), number in 1_u32..5, seed: u64,
+    ) {
+        let headers = HeaderMap::new();
+        let outcome = Outcome::response(StatusCode::SERVICE_UNAVAILABLE, &headers);
+        let class = RetryableMethod::Idempotent;
+        let attempt = Attempt::new(number, class, &Method::GET, outcome, SystemTime::UNIX_EPOCH)
+            .with_elapsed(elapsed)
+            .with_deadline(Some(deadline));
+        let decision = RetryPolicy::default().decide(&attempt, &mut seeded_jitter(seed));
+        if let RetryDecision::RetryAfter { delay, .. } = decision {
+            prop_assert!(elapsed.saturating_add(delay) < deadline);
+        }
+    }
+}
