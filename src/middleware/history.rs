@@ -18,6 +18,26 @@ pub enum AttemptOutcome {
     Fault(Fault),
 }
 
+impl AttemptOutcome {
+    /// The status, if a response arrived.
+    #[must_use]
+    pub const fn status(self) -> Option<StatusCode> {
+        match self {
+            Self::Status(status) => Some(status),
+            Self::Fault(_) => None,
+        }
+    }
+
+    /// The fault, if no response arrived.
+    #[must_use]
+    pub const fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Status(_) => None,
+            Self::Fault(fault) => Some(fault),
+        }
+    }
+}
+
 impl fmt::Display for AttemptOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -186,7 +206,8 @@ impl RetryTracker {
         Self::default()
     }
 
-    /// The history of the last request that ended with this tracker attached.
+    /// The history of the last request that ended with this tracker attached. `None` before that,
+    /// and for a request that never reached the middleware: one that can't be built.
     #[must_use]
     pub fn history(&self) -> Option<RetryHistory> {
         self.history

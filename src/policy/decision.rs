@@ -40,6 +40,24 @@ impl RetryDecision {
         }
     }
 
+    /// What calls for the resend, if there is to be one.
+    #[must_use]
+    pub const fn retry_reason(&self) -> Option<RetryReason> {
+        match self {
+            Self::RetryAfter { reason, .. } => Some(*reason),
+            Self::DoNotRetry { .. } => None,
+        }
+    }
+
+    /// Who set the wait, if there is to be a resend.
+    #[must_use]
+    pub const fn delay_source(&self) -> Option<DelaySource> {
+        match self {
+            Self::RetryAfter { source, .. } => Some(*source),
+            Self::DoNotRetry { .. } => None,
+        }
+    }
+
     /// Why not, if there is to be no resend.
     #[must_use]
     pub const fn stop_reason(&self) -> Option<StopReason> {
@@ -58,9 +76,9 @@ impl fmt::Display for RetryDecision {
                 reason,
                 source,
             } => {
-                write!(f, "retry after {delay:?} ({source}): {reason}")
+                write!(f, "retry in {delay:.2?} (set by the {source}): {reason}")
             }
-            Self::DoNotRetry { reason } => write!(f, "do not retry: {reason}"),
+            Self::DoNotRetry { reason } => write!(f, "stop: {reason}"),
         }
     }
 }
