@@ -26,7 +26,7 @@ pub(super) struct Call<'a> {
     class: RetryableMethod,
     /// Where the request goes, if classifiers may ask.
     target: Option<Box<Url>>,
-    /// When the call began, if there is a deadline.
+    /// When the call began, if a deadline or a classifier may ask.
     started: Option<Instant>,
     tracker: Option<RetryTracker>,
 }
@@ -59,7 +59,7 @@ impl<'a> Call<'a> {
             target: policy
                 .has_classifiers()
                 .then(|| Box::new(request.url().clone())),
-            started: policy.deadline().map(|_| Instant::now()),
+            started: (policy.deadline().is_some() || policy.has_classifiers()).then(Instant::now),
             tracker: extensions.get().cloned(),
             replay: Replay::new(request),
             retry,

@@ -230,14 +230,10 @@ fn base_within_max(base: Duration, max: Duration) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// `base · factor^step`, saturating, in closed form.
-///
-/// Exact for a whole factor; otherwise as exact as `f64` is.
+/// `base · factor^step`, saturating, in closed form. Exact for a whole factor; otherwise as exact as
+/// `f64` is.
 fn grow(base: Duration, factor: f64, step: u32) -> Duration {
-    // Below this the growth of a step would drown in the rounding of f64, and a delay could shrink.
-    const LEAST_GROWTH: f64 = 1.0 + 1.0 / (1_u64 << 40) as f64;
-
-    if base.is_zero() || step == 0 || factor < LEAST_GROWTH {
+    if step == 0 {
         return base;
     }
     let nanos = base.as_nanos();
@@ -245,7 +241,7 @@ fn grow(base: Duration, factor: f64, step: u32) -> Duration {
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         clippy::cast_precision_loss,
-        reason = "`as` saturates, and the factor is a finite number of at least 1"
+        reason = "`as` saturates, and makes nothing of the NaN that is zero times infinity"
     )]
     let grown = if factor.fract() == 0.0 {
         (factor as u128).saturating_pow(step).saturating_mul(nanos)

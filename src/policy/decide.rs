@@ -30,8 +30,9 @@ impl RetryPolicy {
     /// The steps, each with its [`StopReason`]; the first that stops wins:
     ///
     /// 1. **Verdict**, by the first that has one: a custom classifier; the server's directive on a
-    ///    4xx or 5xx ([`ServerRefused`](StopReason::ServerRefused)); the sets of statuses and faults.
-    ///    A response below 400 is [`Completed`](StopReason::Completed), what is not listed is
+    ///    4xx or 5xx, where a "no" to a listed status is
+    ///    [`ServerRefused`](StopReason::ServerRefused); the sets of statuses and faults. A response
+    ///    below 400 is [`Completed`](StopReason::Completed), what is not listed is
     ///    [`Permanent`](StopReason::Permanent).
     /// 2. **Method safety**: a request that might take effect twice is sent again only if it is
     ///    proven that this attempt did not ([`NotIdempotent`](StopReason::NotIdempotent);
@@ -90,15 +91,16 @@ impl RetryPolicy {
             Outcome::Response {
                 status, headers, ..
             } => {
-                let directive = (status.is_client_error() || status.is_server_error())
-                    .then(|| self.rules().profile.verdict(headers));
-                match directive.flatten() {
-                    Some(true) => transient(RetryReason::ServerDirective),
-                    Some(false) => Err(StopReason::ServerRefused),
-                    None if self.rules().retry_statuses.contains(status) => {
-                        transient(RetryReason::Status(status))
-                    }
-                    None => Err(StopReason::Permanent),
+                let speaks = status.is_client_error() || status.is_server_error();
+                let directive = speaks
+                    .then(|| self.rules().profile.verdict(headers))
+                    .flatten();
+                match (directive, self.rules().retry_statuses.contains(status)) {
+                    (Some(true), _) => transient(RetryReason::ServerDirective),
+                    (Some(false), true) => Err(StopReason::ServerRefused),
+                    (None, true) => transient(RetryReason::Status(status)),
+                    // A veto of what is permanent anyway gives nothing up.
+                    (Some(false) | None, false) => Err(StopReason::Permanent),
                 }
             }
             Outcome::Fault { fault, .. } if self.rules().retry_faults.contains(fault.kind()) => {

@@ -39,7 +39,7 @@ impl ApiProfile {
     }
 
     /// Also read this field, on 4xx and 5xx: exactly `true` makes the response transient, exactly
-    /// `false` ends the request. Neither lifts method safety nor any limit.
+    /// `false` ends the request, whatever its status. Neither lifts method safety nor any limit.
     #[must_use]
     pub fn verdict_field(mut self, name: HeaderName) -> Self {
         self.verdict_fields.push(name);
