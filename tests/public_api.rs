@@ -147,6 +147,11 @@ fn a_policy_that_breaks_a_rule_is_refused_by_setting_value_and_rule() {
             "attempt_timeout is 9s, but it must not be longer than the deadline of 8s",
         ),
         (
+            build(|it| it.server_delays(ServerDelays::ClampedTo(Duration::ZERO))),
+            "server_delays is ClampedTo(0ns), but a server that asked for time would get none: \
+             ignore its delays instead",
+        ),
+        (
             build(|it| it.retry_statuses(StatusSet::transient().with(StatusCode::ACCEPTED))),
             "retry_statuses is 202, but a status below 400 is an answer: only 400 and above can be \
              listed",

@@ -155,12 +155,14 @@ impl RetryPolicyBuilder {
     /// The first rule that is broken, by setting, value and rule:
     ///
     /// - `max_attempts` of 0; unlimited attempts without a deadline;
-    /// - a time limit of zero; an attempt timeout longer than the deadline;
+    /// - a time limit of zero; an attempt timeout longer than the deadline; a server's delay clamped
+    ///   to nothing;
     /// - a status below 400 among those to retry: it is an answer (a classifier can still ask for
     ///   a resend).
     pub fn build(mut self) -> Result<RetryPolicy, PolicyError> {
         self.rules.max_attempts = checked_attempts(self.max_attempts, self.rules.deadline)?;
         check_times(self.rules.attempt_timeout, self.rules.deadline)?;
+        check_server_delays(self.rules.server_delays)?;
         check_statuses("retry_statuses", &self.rules.retry_statuses)?;
         check_statuses("not_processed_statuses", &self.rules.not_processed_statuses)?;
         Ok(RetryPolicy::from_valid(self.rules))
@@ -201,6 +203,14 @@ fn check_times(
         }
         _ => Ok(()),
     }
+}
+
+fn check_server_delays(server_delays: ServerDelays) -> Result<(), PolicyError> {
+    if server_delays == ServerDelays::ClampedTo(Duration::ZERO) {
+        let rule = "a server that asked for time would get none: ignore its delays instead";
+        return Err(PolicyError::new("server_delays", server_delays, rule));
+    }
+    Ok(())
 }
 
 fn check_statuses(setting: &'static str, statuses: &StatusSet) -> Result<(), PolicyError> {

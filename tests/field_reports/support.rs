@@ -204,7 +204,7 @@ pub(crate) enum Act {
     Write(&'static str),
     /// Reads the request and never answers.
     Hang,
-    /// Sees the whole request and resets the connection.
+    /// Reads the request and resets the connection.
     Reset,
     /// Closes at the first bytes, whatever they are.
     Close,
@@ -266,26 +266,17 @@ async fn serve(listener: TcpListener, acts: Vec<Act>) -> Seen {
     loop {
         let (mut stream, _) = listener.accept().await.unwrap();
         let act = acts[seen.connections.min(acts.len() - 1)];
-        let Some(request) = peek_request(&stream, act).await else {
-            seen.connections += 1;
-            continue;
-        };
+        let request = read_request(&mut stream, act).await;
         if request == STOP {
             return seen;
         }
         seen.connections += 1;
+        seen.requests += usize::from(is_whole(&request));
         match act {
             Act::Close => {}
-            // Unread bytes make it a reset.
-            Act::Reset => seen.requests += 1,
-            Act::Hang => {
-                seen.requests += 1;
-                hanging.push(stream);
-            }
+            Act::Reset => stream.set_zero_linger().unwrap(),
+            Act::Hang => hanging.push(stream),
             Act::Write(answer) => {
-                seen.requests += 1;
-                let mut whole = vec![0; request.len()];
-                stream.read_exact(&mut whole).await.unwrap();
                 // The client may be gone.
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
@@ -293,27 +284,22 @@ async fn serve(listener: TcpListener, acts: Vec<Act>) -> Seen {
     }
 }
 
-/// The request, once it is there whole, or the first bytes for an act that waits for no more.
-/// `None` if the client left before.
-async fn peek_request(stream: &TcpStream, act: Act) -> Option<Vec<u8>> {
-    let mut buffer = vec![0; 64 * 1024];
-    // A client that leaves in the middle can't be told from a slow one while its bytes are there.
-    for _ in 0..10_000 {
-        let length = stream.peek(&mut buffer).await.ok()?;
-        let bytes = &buffer[..length];
-        if length == 0 {
-            return None;
+/// What the client sends: its request, unless it leaves before; or its first bytes, for an act that
+/// waits for no more.
+async fn read_request(stream: &mut TcpStream, act: Act) -> Vec<u8> {
+    let mut request = Vec::new();
+    while !is_whole(&request) {
+        match stream.read_buf(&mut request).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) if matches!(act, Act::Close) => break,
+            Ok(_) => {}
         }
-        if matches!(act, Act::Close) || is_whole(bytes) {
-            return Some(bytes.to_vec());
-        }
-        tokio::time::sleep(ms(1)).await;
     }
-    None
+    request
 }
 
-fn is_whole(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(bytes);
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         return false;
     };
