@@ -43,9 +43,7 @@ async fn run() -> anyhow::Result<()> {
         .honour_idempotency_keys(true) // only where the server knows the field, as this one does
         .build()?;
     let http = reqwest::Client::builder().no_proxy().build()?; // loopback needs no proxy
-    let client = ClientBuilder::new(http)
-        .with(RetryMiddleware::new(policy))
-        .build();
+    let client = ClientBuilder::new(http).with(RetryMiddleware::new(policy)).build();
 
     let server = FlakyServer::start().await?;
     let url = |path| format!("http://{}{path}", server.address);

@@ -28,6 +28,8 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
+//! | `http2` | yes | HTTP/2 resets and refusals told apart by their code |
+//! | `rustls` | yes | TLS verdicts (a bad certificate) told from connections that did not come about |
 //! | `tracing` | yes | events for resends, giving up, and requests that are not resent |
 //! | `test-util` | no | `test_util`: a scripted final middleware, seeded jitter, a settable wall clock |
 
@@ -41,7 +43,7 @@ mod policy;
 pub mod test_util;
 
 pub use middleware::{
-    AttemptOutcome, AttemptRecord, ResendCount, RetryHistory, RetryMiddleware,
+    AttemptOutcome, AttemptRecord, DeliveryProof, ResendCount, RetryHistory, RetryMiddleware,
     RetryMiddlewareBuilder, RetryTracker,
 };
 pub use policy::{

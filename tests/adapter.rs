@@ -1,12 +1,7 @@
 //! The loop inside a client chain: what inner middlewares see, what the caller gets, what it costs.
 //! No sockets: the script answers, and time is tokio's own, paused.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::io;
 use std::panic::AssertUnwindSafe;
@@ -52,11 +47,7 @@ fn client(policy: RetryPolicy, script: &Script) -> ClientWithMiddleware {
 }
 
 fn arrivals(script: &Script) -> Vec<Duration> {
-    script
-        .received()
-        .iter()
-        .map(|received| received.at)
-        .collect()
+    script.received().iter().map(|received| received.at).collect()
 }
 
 /// Runs a closure for each attempt, on its way in.
@@ -81,10 +72,7 @@ impl<F: Fn(&mut Request, &mut Extensions) -> Result<()> + Send + Sync + 'static>
 async fn waits_follow_the_backoff_to_the_millisecond_and_none_follows_the_last_attempt() {
     let script = Script::always(busy());
     let started = tokio::time::Instant::now();
-    let response = client(exact().max_attempts(4).build().unwrap(), &script)
-        .get(URL)
-        .send()
-        .await;
+    let response = client(exact().max_attempts(4).build().unwrap(), &script).get(URL).send().await;
     assert_eq!(response.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(arrivals(&script), [ms(0), ms(100), ms(300), ms(700)]);
     assert_eq!(started.elapsed(), ms(700));
@@ -94,11 +82,7 @@ async fn waits_follow_the_backoff_to_the_millisecond_and_none_follows_the_last_a
 async fn a_server_delay_is_honoured_exactly_without_jitter_and_never_undercut_with_it() {
     let replies = || [busy().header(RETRY_AFTER, 7), fine()];
     let script = Script::new(replies());
-    client(exact().build().unwrap(), &script)
-        .get(URL)
-        .send()
-        .await
-        .unwrap();
+    client(exact().build().unwrap(), &script).get(URL).send().await.unwrap();
     assert_eq!(arrivals(&script), [ms(0), ms(7_000)]);
 
     let mut seen = Vec::new();
@@ -108,17 +92,11 @@ async fn a_server_delay_is_honoured_exactly_without_jitter_and_never_undercut_wi
             .generator(seeded_jitter(seed))
             .build()
             .unwrap();
-        let client = ClientBuilder::new(Client::new())
-            .with(retry)
-            .with(script.clone())
-            .build();
+        let client = ClientBuilder::new(Client::new()).with(retry).with(script.clone()).build();
         client.get(URL).send().await.unwrap();
         seen.push(script.received().last().unwrap().at);
     }
-    assert!(
-        seen.iter().all(|at| (ms(7_000)..=ms(7_701)).contains(at)),
-        "{seen:?}"
-    );
+    assert!(seen.iter().all(|at| (ms(7_000)..=ms(7_701)).contains(at)), "{seen:?}");
     seen.sort();
     seen.dedup();
     assert!(seen.len() > 10, "spread: {seen:?}");
@@ -134,10 +112,7 @@ async fn a_date_is_read_against_the_wall_clock_of_the_client_where_the_response_
         .build()
         .unwrap();
     clock.advance(Duration::from_secs(5));
-    let client = ClientBuilder::new(Client::new())
-        .with(retry)
-        .with(script.clone())
-        .build();
+    let client = ClientBuilder::new(Client::new()).with(retry).with(script.clone()).build();
     client.get(URL).send().await.unwrap();
     assert_eq!(arrivals(&script), [ms(0), ms(15_000)]);
 }
@@ -152,11 +127,7 @@ async fn the_deadline_counts_attempts_and_waits_and_stops_before_a_wait_that_wou
     assert_eq!(started.elapsed(), ms(900));
     assert_eq!(arrivals(&script), [ms(0), ms(500)]);
     let history = response.extensions().get::<RetryHistory>().unwrap().clone();
-    assert_eq!(
-        history.stop_reason(),
-        Some(StopReason::DeadlineWouldPass),
-        "{history}"
-    );
+    assert_eq!(history.stop_reason(), Some(StopReason::DeadlineWouldPass), "{history}");
     assert_eq!(response.text().await.unwrap(), "busy");
 }
 
@@ -190,11 +161,7 @@ async fn each_attempt_has_the_smaller_of_our_timeout_and_the_requests_own() {
             request = request.timeout(own);
         }
         request.send().await.unwrap();
-        let timeouts: Vec<_> = script
-            .received()
-            .iter()
-            .map(|received| received.timeout)
-            .collect();
+        let timeouts: Vec<_> = script.received().iter().map(|received| received.timeout).collect();
         assert_eq!(timeouts, [expected; 3], "{ours:?} {own:?}");
     }
 }
@@ -204,9 +171,7 @@ async fn a_hanging_attempt_is_cut_and_its_error_is_reqwests_own_timeout() {
     let script = Script::always(Reply::hang());
     let policy = exact().attempt_timeout(ms(1_000)).build().unwrap();
     let tracker = RetryTracker::new();
-    let request = client(policy, &script)
-        .get(URL)
-        .with_extension(tracker.clone());
+    let request = client(policy, &script).get(URL).with_extension(tracker.clone());
     let error = request.send().await.unwrap_err();
     assert!(error.is_timeout() && !error.is_middleware(), "{error:?}");
     assert_eq!(arrivals(&script), [ms(0), ms(1_100), ms(2_300)]);
@@ -242,11 +207,7 @@ impl Middleware for Token {
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response> {
-        self.0
-            .get("http://tokens.test/")
-            .send()
-            .await?
-            .error_for_status()?;
+        self.0.get("http://tokens.test/").send().await?.error_for_status()?;
         next.run(request, extensions).await
     }
 }
@@ -260,10 +221,7 @@ async fn a_client_of_its_own_inside_an_inner_middleware_keeps_its_retries() {
         .with(Token(client(RetryPolicy::default(), &tokens)))
         .with(script.clone())
         .build();
-    assert_eq!(
-        client.get(URL).send().await.unwrap().status(),
-        StatusCode::OK
-    );
+    assert_eq!(client.get(URL).send().await.unwrap().status(), StatusCode::OK);
     assert_eq!((tokens.received().len(), script.received().len()), (5, 2));
 }
 
@@ -272,10 +230,7 @@ async fn two_calls_joined_in_one_task_do_not_take_each_other_for_nested() {
     let scripts = [Script::new([busy(), fine()]), Script::new([busy(), fine()])];
     let call = |script: &Script| client(RetryPolicy::default(), script).get(URL).send();
     let (left, right) = join(call(&scripts[0]), call(&scripts[1])).await;
-    assert_eq!(
-        [left.unwrap().status(), right.unwrap().status()],
-        [StatusCode::OK; 2]
-    );
+    assert_eq!([left.unwrap().status(), right.unwrap().status()], [StatusCode::OK; 2]);
     assert_eq!(scripts.map(|script| script.received().len()), [2, 2]);
 }
 
@@ -285,19 +240,14 @@ async fn a_panic_in_an_attempt_leaves_nothing_behind_on_the_thread() {
     let script = Script::new([busy(), fine()]);
     let panicking = ClientBuilder::new(Client::new())
         .with(RetryMiddleware::default())
-        .with(Inspect(|_: &mut Request, _: &mut Extensions| {
-            panic!("an inner middleware")
-        }))
+        .with(Inspect(|_: &mut Request, _: &mut Extensions| panic!("an inner middleware")))
         .build();
     let request = || Client::new().get(URL).build().unwrap();
     // The same map, so at the same address: what the panicking call left would look like nesting.
     let call = panicking.execute_with_extensions(request(), &mut extensions);
     AssertUnwindSafe(call).catch_unwind().await.unwrap_err();
     let client = client(RetryPolicy::default(), &script);
-    client
-        .execute_with_extensions(request(), &mut extensions)
-        .await
-        .unwrap();
+    client.execute_with_extensions(request(), &mut extensions).await.unwrap();
     assert_eq!(script.received().len(), 2);
 }
 
@@ -308,16 +258,9 @@ async fn a_call_with_the_map_of_an_earlier_one_starts_at_its_first_attempt() {
     let mut extensions = Extensions::new();
     for _ in 0..2 {
         let request = Client::new().get(URL).build().unwrap();
-        client
-            .execute_with_extensions(request, &mut extensions)
-            .await
-            .unwrap();
+        client.execute_with_extensions(request, &mut extensions).await.unwrap();
     }
-    let counts: Vec<_> = script
-        .received()
-        .iter()
-        .map(|received| received.resend_count)
-        .collect();
+    let counts: Vec<_> = script.received().iter().map(|received| received.resend_count).collect();
     assert_eq!(counts, [0, 1, 0, 1]);
 }
 
@@ -334,10 +277,7 @@ async fn each_attempt_starts_from_the_callers_extensions_and_the_last_one_leaves
         let had_marker = extensions.insert(Marker).is_some();
         let callers = extensions.get::<Callers>().cloned();
         extensions.insert(Callers(99));
-        record
-            .lock()
-            .unwrap()
-            .push((callers, had_marker, ResendCount::of(extensions)));
+        record.lock().unwrap().push((callers, had_marker, ResendCount::of(extensions)));
         Ok(())
     });
     let script = Script::new([busy(), busy(), fine()]);
@@ -352,20 +292,11 @@ async fn each_attempt_starts_from_the_callers_extensions_and_the_last_one_leaves
         if let Some(callers) = &callers {
             extensions.insert(callers.clone());
         }
-        let _ = client
-            .execute_with_extensions(script_request, &mut extensions)
-            .await;
-        assert!(
-            extensions.get::<Marker>().is_some(),
-            "the last attempt's values stay"
-        );
+        let _ = client.execute_with_extensions(script_request, &mut extensions).await;
+        assert!(extensions.get::<Marker>().is_some(), "the last attempt's values stay");
         if callers.is_some() {
             let callers = || callers.clone();
-            let expected = [
-                (callers(), false, 0),
-                (callers(), false, 1),
-                (callers(), false, 2),
-            ];
+            let expected = [(callers(), false, 0), (callers(), false, 1), (callers(), false, 2)];
             assert_eq!(*seen.lock().unwrap(), expected);
         }
         seen.lock().unwrap().clear();
@@ -378,14 +309,8 @@ async fn an_inner_error_passes_unchanged_and_is_not_taken_for_a_network_fault() 
     let script = Script::always(Reply::error(|| {
         reqwest_middleware::Error::middleware(io::Error::from(io::ErrorKind::ConnectionReset))
     }));
-    let error = client(RetryPolicy::default(), &script)
-        .get(URL)
-        .send()
-        .await
-        .unwrap_err();
-    let reqwest_middleware::Error::Middleware(error) = error else {
-        panic!("{error:?}")
-    };
+    let error = client(RetryPolicy::default(), &script).get(URL).send().await.unwrap_err();
+    let reqwest_middleware::Error::Middleware(error) = error else { panic!("{error:?}") };
     assert!(error.downcast_ref::<io::Error>().is_some(), "{error:?}");
     assert_eq!(script.received().len(), 1);
 }
@@ -404,10 +329,7 @@ async fn a_status_that_an_inner_middleware_made_an_error_is_retried_as_the_statu
             Ok(next.run(request, extensions).await?.error_for_status()?)
         }
     }
-    for (status, attempts) in [
-        (StatusCode::SERVICE_UNAVAILABLE, 3),
-        (StatusCode::NOT_FOUND, 1),
-    ] {
+    for (status, attempts) in [(StatusCode::SERVICE_UNAVAILABLE, 3), (StatusCode::NOT_FOUND, 1)] {
         let script = Script::always(Reply::status(status));
         let client = ClientBuilder::new(Client::new())
             .with(RetryMiddleware::default())
@@ -426,48 +348,20 @@ async fn a_response_carries_a_history_only_if_there_is_something_to_tell() {
     for (label, method, replies, told) in [
         ("success", "GET", vec![fine()], None),
         ("not found", "GET", vec![not_found()], None),
-        (
-            "success after a resend",
-            "GET",
-            vec![busy(), fine()],
-            Some(StopReason::Completed),
-        ),
-        (
-            "not found after one",
-            "GET",
-            vec![busy(), not_found()],
-            Some(StopReason::Permanent),
-        ),
-        (
-            "exhausted",
-            "GET",
-            vec![busy(); 3],
-            Some(StopReason::AttemptsExhausted),
-        ),
-        (
-            "not idempotent",
-            "POST",
-            vec![busy()],
-            Some(StopReason::NotIdempotent),
-        ),
+        ("success after a resend", "GET", vec![busy(), fine()], Some(StopReason::Completed)),
+        ("not found after one", "GET", vec![busy(), not_found()], Some(StopReason::Permanent)),
+        ("exhausted", "GET", vec![busy(); 3], Some(StopReason::AttemptsExhausted)),
+        ("not idempotent", "POST", vec![busy()], Some(StopReason::NotIdempotent)),
     ] {
         let attempts = replies.len();
         let script = Script::new(replies);
         let tracker = RetryTracker::new();
         let request = client(RetryPolicy::default(), &script).request(method.parse().unwrap(), URL);
-        let response = request
-            .with_extension(tracker.clone())
-            .send()
-            .await
-            .unwrap();
+        let response = request.with_extension(tracker.clone()).send().await.unwrap();
         let history = response.extensions().get::<RetryHistory>();
         assert_eq!(history.and_then(RetryHistory::stop_reason), told, "{label}");
         // The tracker is told every time.
-        assert_eq!(
-            tracker.history().unwrap().attempts().len(),
-            attempts,
-            "{label}"
-        );
+        assert_eq!(tracker.history().unwrap().attempts().len(), attempts, "{label}");
     }
 }
 
@@ -524,40 +418,27 @@ async fn classifiers_see_where_the_request_went_on_every_attempt_also_of_one_tha
     let client = client(policy, &Script::always(fine()));
     client.get(URL).send().await.unwrap();
     client.post(URL).send().await.unwrap();
-    let expected = [
-        "1 service.test/path",
-        "2 service.test/path",
-        "1 service.test/path",
-    ];
+    let expected = ["1 service.test/path", "2 service.test/path", "1 service.test/path"];
     assert_eq!(*seen.lock().unwrap(), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_script_that_runs_out_says_so() {
     let script = Script::new([]);
-    let error = client(RetryPolicy::default(), &script)
-        .get(URL)
-        .send()
-        .await
-        .unwrap_err();
-    let reqwest_middleware::Error::Middleware(error) = error else {
-        panic!("{error:?}")
-    };
+    let error = client(RetryPolicy::default(), &script).get(URL).send().await.unwrap_err();
+    let reqwest_middleware::Error::Middleware(error) = error else { panic!("{error:?}") };
     assert!(error.is::<ScriptExhausted>(), "{error:?}");
 }
 
 #[test]
-fn statuses_said_to_be_unprocessed_are_refused_as_long_as_nothing_proves_it() {
+fn statuses_said_to_be_unprocessed_are_refused_where_nothing_can_prove_it() {
     let statuses = StatusSet::from_iter([StatusCode::TOO_MANY_REQUESTS]);
-    let policy = RetryPolicy::builder()
-        .not_processed_statuses(statuses)
-        .build()
-        .unwrap();
+    let policy = RetryPolicy::builder().not_processed_statuses(statuses).build().unwrap();
     let error = RetryMiddleware::builder(policy).build().unwrap_err();
     assert_eq!(
         error.to_string(),
         "not_processed_statuses is {429}, but without a delivery proof the list has no effect: \
-         leave it empty"
+         add one, or leave it empty"
     );
 }
 
@@ -582,20 +463,11 @@ async fn the_future_of_the_first_attempt_stays_small() {
             call.await
         }
     }
-    let measure = Measure {
-        retry: RetryMiddleware::default(),
-        size: size.clone(),
-    };
+    let measure = Measure { retry: RetryMiddleware::default(), size: size.clone() };
     let script = Script::new([busy(), fine()]);
-    let client = ClientBuilder::new(Client::new())
-        .with(measure)
-        .with(script.clone())
-        .build();
+    let client = ClientBuilder::new(Client::new()).with(measure).with(script.clone()).build();
     client.get(URL).send().await.unwrap();
     let size = *size.lock().unwrap();
-    println!(
-        "{size} bytes, {} of them the kept request",
-        size_of::<Request>()
-    );
+    println!("{size} bytes, {} of them the kept request", size_of::<Request>());
     assert!(size <= 448, "{size} bytes");
 }

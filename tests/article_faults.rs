@@ -66,11 +66,7 @@ async fn nobody_sleeps_after_the_last_attempt() {
             let policy = RetryPolicy::new(attempts, secs(1), secs(9)).unwrap();
             let _ = scripted(policy, &script).get(URL).send().await;
             let received = script.received();
-            assert_eq!(
-                received.len(),
-                usize::try_from(attempts).unwrap(),
-                "{label}"
-            );
+            assert_eq!(received.len(), usize::try_from(attempts).unwrap(), "{label}");
             let last = received.last().unwrap().at;
             assert_eq!(started.elapsed(), last, "{label}, {attempts} attempts");
         }
@@ -89,15 +85,8 @@ async fn the_final_response_is_the_last_one_that_came() {
 
 #[tokio::test(start_paused = true)]
 async fn the_final_error_is_the_last_one_that_came() {
-    let script = Script::new([
-        Reply::status(UNAVAILABLE),
-        Reply::connect_error(),
-        Reply::hang(),
-    ]);
-    let policy = RetryPolicy::builder()
-        .attempt_timeout(secs(1))
-        .build()
-        .unwrap();
+    let script = Script::new([Reply::status(UNAVAILABLE), Reply::connect_error(), Reply::hang()]);
+    let policy = RetryPolicy::builder().attempt_timeout(secs(1)).build().unwrap();
     let error = scripted(policy, &script).get(URL).send().await.unwrap_err();
     assert_eq!(script.received().len(), 3);
     assert!(error.is_timeout() && !error.is_connect(), "{error:?}");
@@ -109,10 +98,7 @@ async fn a_response_without_success_is_no_error() {
     for code in [304, 400, 404, 409, 418, 429, 500, 501, 503] {
         let status = StatusCode::from_u16(code).unwrap();
         let script = Script::always(Reply::status(status).body("why"));
-        let response = scripted(RetryPolicy::default(), &script)
-            .get(URL)
-            .send()
-            .await;
+        let response = scripted(RetryPolicy::default(), &script).get(URL).send().await;
         let response = response.unwrap_or_else(|error| panic!("{status}: {error:?}"));
         assert_eq!(response.status(), status);
         assert_eq!(response.text().await.unwrap(), "why", "{status}");
@@ -148,19 +134,7 @@ fn no_number_of_attempts_overflows_wraps_or_panics() {
     ] {
         let backoff = exponential(base, max);
         let mut rng = seeded_jitter(7);
-        for retry in [
-            32,
-            33,
-            63,
-            64,
-            65,
-            127,
-            128,
-            129,
-            1 << 20,
-            u32::MAX - 1,
-            u32::MAX,
-        ] {
+        for retry in [32, 33, 63, 64, 65, 127, 128, 129, 1 << 20, u32::MAX - 1, u32::MAX] {
             let expected = match label {
                 // 2^63 ns and fewer still fit.
                 "tiny" if retry <= 64 => Duration::from_nanos(1 << (retry - 1)),
@@ -212,12 +186,7 @@ fn retry_after_is_read_as_seconds_and_as_a_date_in_each_form() {
 #[test]
 fn what_a_server_may_ask_for_has_a_limit() {
     let policy = RetryPolicy::default();
-    for value in [
-        "61",
-        "86400",
-        "99999999999999999999",
-        "Fri, 31 Dec 9999 23:59:59 GMT",
-    ] {
+    for value in ["61", "86400", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"] {
         let decision = decide(&policy, value, UNIX_EPOCH);
         let reason = decision.stop_reason();
         assert!(

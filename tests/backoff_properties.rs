@@ -23,12 +23,7 @@ fn durations() -> impl Strategy<Value = Duration> {
 }
 
 fn retries() -> impl Strategy<Value = u32> {
-    prop_oneof![
-        0_u32..100,
-        any::<u32>(),
-        Just(u32::MAX),
-        (0_u32..32).prop_map(|bit| 1 << bit)
-    ]
+    prop_oneof![0_u32..100, any::<u32>(), Just(u32::MAX), (0_u32..32).prop_map(|bit| 1 << bit)]
 }
 
 fn factors() -> impl Strategy<Value = f64> {
@@ -45,13 +40,8 @@ fn factors() -> impl Strategy<Value = f64> {
 
 fn backoffs() -> impl Strategy<Value = Backoff> {
     let bounds = (durations(), durations()).prop_map(|(a, b)| (a.min(b), a.max(b)));
-    (
-        bounds,
-        factors(),
-        prop::collection::vec(durations(), 1..6),
-        0..5,
-    )
-        .prop_map(|((base, max), factor, mut list, shape)| {
+    (bounds, factors(), prop::collection::vec(durations(), 1..6), 0..5).prop_map(
+        |((base, max), factor, mut list, shape)| {
             list.sort();
             match shape {
                 0 => Ok(Backoff::constant(base)),
@@ -61,7 +51,8 @@ fn backoffs() -> impl Strategy<Value = Backoff> {
                 _ => Backoff::schedule(list),
             }
             .unwrap()
-        })
+        },
+    )
 }
 
 fn jitters() -> impl Strategy<Value = Jitter> {

@@ -33,10 +33,7 @@ fn run<T: DeserializeOwned>(file: &str, json: &str, check: impl Fn(&T) -> Result
     for case in &cases {
         let Common { id, open: is_open } = Common::deserialize(case).unwrap();
         let listed = DECIDED_OTHERWISE.iter().any(|(listed, _)| *listed == id);
-        assert!(
-            is_open || !listed,
-            "{file}: {id} is binding, it can't be decided otherwise"
-        );
+        assert!(is_open || !listed, "{file}: {id} is binding, it can't be decided otherwise");
         let result = check(&T::deserialize(case).unwrap());
         match (result, listed) {
             (Ok(()), false) if is_open => open += 1,
@@ -51,12 +48,7 @@ fn run<T: DeserializeOwned>(file: &str, json: &str, check: impl Fn(&T) -> Result
         cases.len()
     );
     assert!(!cases.is_empty(), "{file} has no cases");
-    assert!(
-        failures.is_empty(),
-        "{file}: {} differ:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{file}: {} differ:\n{}", failures.len(), failures.join("\n"));
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, actual: T, expected: T) -> Result<(), String> {
@@ -76,22 +68,14 @@ struct MethodCase {
 
 #[test]
 fn methods_have_the_class_of_the_registry() {
-    run(
-        "method_safety.json",
-        include_str!("data/method_safety.json"),
-        |case: &MethodCase| {
-            let method: Method = case.method.parse().unwrap();
-            let class = RetryPolicy::default().method_class(&method, &HeaderMap::new());
-            let repeatable = class == RetryableMethod::Idempotent;
-            same("repeatable", repeatable, case.auto_retry_default)?;
-            // The only method that is registered as idempotent and never sent again.
-            same(
-                "idempotent",
-                repeatable || case.method == "PRI",
-                case.idempotent,
-            )
-        },
-    );
+    run("method_safety.json", include_str!("data/method_safety.json"), |case: &MethodCase| {
+        let method: Method = case.method.parse().unwrap();
+        let class = RetryPolicy::default().method_class(&method, &HeaderMap::new());
+        let repeatable = class == RetryableMethod::Idempotent;
+        same("repeatable", repeatable, case.auto_retry_default)?;
+        // The only method that is registered as idempotent and never sent again.
+        same("idempotent", repeatable || case.method == "PRI", case.idempotent)
+    });
 }
 
 #[derive(Deserialize)]
@@ -111,39 +95,14 @@ fn statuses_are_resent_where_the_table_says_so() {
     let check = |case: &StatusCase| {
         let status = StatusCode::from_u16(case.status).unwrap();
         // The default set, and the table's further "yes" rows as a user would list them.
-        let default = RetryPolicy::builder()
-            .honour_idempotency_keys(true)
-            .build()
-            .unwrap();
-        let listed = default
-            .to_builder()
-            .retry_statuses([status].into_iter().collect())
-            .build();
+        let default = RetryPolicy::builder().honour_idempotency_keys(true).build().unwrap();
+        let listed = default.to_builder().retry_statuses([status].into_iter().collect()).build();
         // A status below 400 is refused: it can't be listed.
-        let policy = if case.idempotent == "yes" {
-            &listed.unwrap()
-        } else {
-            &default
-        };
+        let policy = if case.idempotent == "yes" { &listed.unwrap() } else { &default };
         for (column, method, headers, expected) in [
-            (
-                "idempotent",
-                Method::GET,
-                &HeaderMap::new(),
-                &case.idempotent,
-            ),
-            (
-                "non_idempotent",
-                Method::POST,
-                &HeaderMap::new(),
-                &case.non_idempotent,
-            ),
-            (
-                "non_idempotent_with_key",
-                Method::POST,
-                &with_key,
-                &case.non_idempotent_with_key,
-            ),
+            ("idempotent", Method::GET, &HeaderMap::new(), &case.idempotent),
+            ("non_idempotent", Method::POST, &HeaderMap::new(), &case.non_idempotent),
+            ("non_idempotent_with_key", Method::POST, &with_key, &case.non_idempotent_with_key),
         ] {
             let decide = |policy: &RetryPolicy, proven: bool| {
                 let class = policy.method_class(&method, headers);
@@ -164,11 +123,7 @@ fn statuses_are_resent_where_the_table_says_so() {
                     .unwrap();
                 same("listed, no proof", resends(decide(&rejects, false)), false)?;
                 same("listed, with proof", resends(decide(&rejects, true)), true)?;
-                same(
-                    "not listed, with proof",
-                    resends(decide(policy, true)),
-                    false,
-                )?;
+                same("not listed, with proof", resends(decide(policy, true)), false)?;
             }
             if expected == "yes" {
                 same("by default", resends(decide(&default, false)), case.default)?;
@@ -207,10 +162,7 @@ struct ExpectedDelay {
 
 impl BackoffCase {
     fn backoff(&self) -> Result<Backoff, PolicyError> {
-        let (base, max) = (
-            Duration::from_millis(self.base_ms),
-            Duration::from_millis(self.max_ms),
-        );
+        let (base, max) = (Duration::from_millis(self.base_ms), Duration::from_millis(self.max_ms));
         match self.kind.as_str() {
             "exponential" => Backoff::exponential(base, max)?.with_factor(self.factor),
             "linear" => Backoff::linear(base, max),
@@ -237,37 +189,33 @@ fn millis(duration: Duration) -> u64 {
 
 #[test]
 fn delays_follow_the_schedule_and_stay_in_its_envelope() {
-    run(
-        "backoff.json",
-        include_str!("data/backoff.json"),
-        |case: &BackoffCase| {
-            let backoff = case.backoff();
-            same("refused", backoff.is_err(), case.expected.invalid_config)?;
-            let Ok(backoff) = backoff else { return Ok(()) };
-            let near = |what: &str, actual: Duration, expected: u64| {
-                let off = millis(actual).abs_diff(expected);
-                if off <= case.tolerance_ms {
-                    Ok(())
-                } else {
-                    Err(format!("{what} is {actual:?}, expected {expected} ms"))
-                }
-            };
-            if let Some(expected) = case.expected.delay_ms {
-                near("delay", backoff.delay(case.retry), expected)?;
+    run("backoff.json", include_str!("data/backoff.json"), |case: &BackoffCase| {
+        let backoff = case.backoff();
+        same("refused", backoff.is_err(), case.expected.invalid_config)?;
+        let Ok(backoff) = backoff else { return Ok(()) };
+        let near = |what: &str, actual: Duration, expected: u64| {
+            let off = millis(actual).abs_diff(expected);
+            if off <= case.tolerance_ms {
+                Ok(())
+            } else {
+                Err(format!("{what} is {actual:?}, expected {expected} ms"))
             }
-            let previous = case.prev_ms.map(Duration::from_millis);
-            let envelope = backoff.envelope(case.retry, previous, case.jitter());
-            let (least, most) = case.expected.envelope_ms.unwrap();
-            near("least", *envelope.start(), least)?;
-            near("most", *envelope.end(), most)?;
-            for seed in 0..50 {
-                let rng = &mut seeded_jitter(seed);
-                let drawn = backoff.draw(case.retry, previous, case.jitter(), rng);
-                same("drawn inside", envelope.contains(&drawn), true)?;
-            }
-            Ok(())
-        },
-    );
+        };
+        if let Some(expected) = case.expected.delay_ms {
+            near("delay", backoff.delay(case.retry), expected)?;
+        }
+        let previous = case.prev_ms.map(Duration::from_millis);
+        let envelope = backoff.envelope(case.retry, previous, case.jitter());
+        let (least, most) = case.expected.envelope_ms.unwrap();
+        near("least", *envelope.start(), least)?;
+        near("most", *envelope.end(), most)?;
+        for seed in 0..50 {
+            let rng = &mut seeded_jitter(seed);
+            let drawn = backoff.draw(case.retry, previous, case.jitter(), rng);
+            same("drawn inside", envelope.contains(&drawn), true)?;
+        }
+        Ok(())
+    });
 }
 
 #[derive(Deserialize)]
@@ -290,10 +238,7 @@ struct ExpectedRetryAfter {
 impl RetryAfterCase {
     fn bytes(&self, text: &str) -> Vec<u8> {
         match self.encoding.as_deref() {
-            Some("latin1") => text
-                .chars()
-                .map(|char| u8::try_from(char).unwrap())
-                .collect(),
+            Some("latin1") => text.chars().map(|char| u8::try_from(char).unwrap()).collect(),
             Some(encoding) => panic!("unknown encoding {encoding}"),
             None => text.as_bytes().to_vec(),
         }
@@ -318,49 +263,29 @@ impl RetryAfterCase {
 
 #[test]
 fn retry_after_is_read_as_the_standards_say() {
-    run(
-        "retry_after.json",
-        include_str!("data/retry_after.json"),
-        |case: &RetryAfterCase| {
-            let lines: Vec<_> = case
-                .retry_after
-                .iter()
-                .map(|line| case.bytes(line))
-                .collect();
-            let field = |text: &Option<String>| text.as_ref().map(|text| case.bytes(text));
-            let delay = retry_after(
-                lines.iter().map(Vec::as_slice),
-                field(&case.date).as_deref(),
-                field(&case.age).as_deref(),
-                case.now(),
-            );
-            assert_eq!(case.expected.ignored, case.expected.delay_ms.is_none());
-            same("delay in ms", delay.map(millis), case.expected.delay_ms)
-        },
-    );
+    run("retry_after.json", include_str!("data/retry_after.json"), |case: &RetryAfterCase| {
+        let lines: Vec<_> = case.retry_after.iter().map(|line| case.bytes(line)).collect();
+        let field = |text: &Option<String>| text.as_ref().map(|text| case.bytes(text));
+        let delay = retry_after(
+            lines.iter().map(Vec::as_slice),
+            field(&case.date).as_deref(),
+            field(&case.age).as_deref(),
+            case.now(),
+        );
+        assert_eq!(case.expected.ignored, case.expected.delay_ms.is_none());
+        same("delay in ms", delay.map(millis), case.expected.delay_ms)
+    });
 }
 
 #[test]
 fn the_files_are_those_we_think_they_are() {
-    let count = |json: &str| {
-        serde_json::from_str::<Vec<serde_json::Value>>(json)
-            .unwrap()
-            .len()
-    };
+    let count = |json: &str| serde_json::from_str::<Vec<serde_json::Value>>(json).unwrap().len();
     let counts = BTreeMap::from([
         ("backoff", count(include_str!("data/backoff.json"))),
-        (
-            "method_safety",
-            count(include_str!("data/method_safety.json")),
-        ),
+        ("method_safety", count(include_str!("data/method_safety.json"))),
         ("retry_after", count(include_str!("data/retry_after.json"))),
         ("status", count(include_str!("data/status.json"))),
     ]);
-    let expected = [
-        ("backoff", 66),
-        ("method_safety", 63),
-        ("retry_after", 174),
-        ("status", 70),
-    ];
+    let expected = [("backoff", 66), ("method_safety", 63), ("retry_after", 174), ("status", 70)];
     assert_eq!(counts, BTreeMap::from(expected));
 }

@@ -28,19 +28,9 @@ fn rows() -> Vec<Row<'static>> {
     let row = |line: &'static str| {
         let [outcome, class, attempt, policy, decision] =
             line.split(" | ").collect::<Vec<_>>().try_into().unwrap();
-        Row {
-            outcome,
-            class,
-            attempt: attempt.parse().unwrap(),
-            policy,
-            decision,
-        }
+        Row { outcome, class, attempt: attempt.parse().unwrap(), policy, decision }
     };
-    TABLE
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(row)
-        .collect()
+    TABLE.lines().filter(|line| !line.starts_with('#')).map(row).collect()
 }
 
 fn policy(name: &str) -> RetryPolicy {
@@ -80,10 +70,7 @@ fn fault(kind: &str, delivery: &str) -> Fault {
         FaultKind::Invalid,
         FaultKind::Other,
     ];
-    let kind = all
-        .into_iter()
-        .find(|known| known.as_str() == kind)
-        .unwrap();
+    let kind = all.into_iter().find(|known| known.as_str() == kind).unwrap();
     match delivery {
         "not_processed" => Fault::not_processed(kind),
         "unknown" => Fault::unknown(kind),
@@ -137,10 +124,7 @@ impl Row<'_> {
 
     /// The decision in the words of the table, with the drawn delay inside its interval.
     fn agrees(&self, decision: RetryDecision) -> bool {
-        match (
-            decision,
-            self.decision.split(' ').collect::<Vec<_>>()[..].as_ref(),
-        ) {
+        match (decision, self.decision.split(' ').collect::<Vec<_>>()[..].as_ref()) {
             (RetryDecision::RetryAfter { delay, source, .. }, ["retry", expected, interval]) => {
                 let (least, most) = interval.split_once("..").unwrap();
                 let millis = |text: &str| Duration::from_millis(text.parse().unwrap());
@@ -171,12 +155,7 @@ fn every_row_of_the_table_is_decided_as_it_says() {
         }
     }
     println!("{} rows decided", rows.len());
-    assert!(
-        wrong.is_empty(),
-        "{} rows differ:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} rows differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]

@@ -24,10 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 #[derive(Clone, Debug)]
 enum AfterActing {
     Answer(&'static str),
-    RedirectTo {
-        status: &'static str,
-        location: String,
-    },
+    RedirectTo { status: &'static str, location: String },
     Cut,
     CutTheHead,
     CutTheBody,
@@ -63,12 +60,7 @@ impl Server {
                 });
             }
         });
-        Self {
-            address,
-            effects,
-            others,
-            task,
-        }
+        Self { address, effects, others, task }
     }
 
     fn url(&self, path: &str) -> String {
@@ -112,10 +104,9 @@ async fn serve(
             }
             AfterActing::Cut => (String::new(), false),
             AfterActing::CutTheHead => ("HTTP/1.1 200 OK\r\ncontent-le".to_owned(), false),
-            AfterActing::CutTheBody => (
-                "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\npart".to_owned(),
-                false,
-            ),
+            AfterActing::CutTheBody => {
+                ("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\npart".to_owned(), false)
+            }
             AfterActing::Hang => (String::new(), true),
         }
     } else {
@@ -135,35 +126,18 @@ async fn serve(
 
 /// A port where nobody listens.
 async fn refused() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
 /// As eager as a policy gets without saying that a POST may be repeated.
 fn eager() -> RetryPolicy {
-    let every_fault = [
-        FaultKind::Tls,
-        FaultKind::Decode,
-        FaultKind::Invalid,
-        FaultKind::Other,
-    ];
+    let every_fault = [FaultKind::Tls, FaultKind::Decode, FaultKind::Invalid, FaultKind::Other];
     RetryPolicy::builder()
         .max_attempts(3)
         .backoff(Backoff::constant(Duration::ZERO))
         .throttle_backoff(Backoff::constant(Duration::ZERO))
-        .retry_statuses(
-            (400..600)
-                .map(|code| StatusCode::from_u16(code).unwrap())
-                .collect(),
-        )
-        .retry_faults(
-            every_fault
-                .into_iter()
-                .fold(FaultSet::transient(), FaultSet::with),
-        )
+        .retry_statuses((400..600).map(|code| StatusCode::from_u16(code).unwrap()).collect())
+        .retry_faults(every_fault.into_iter().fold(FaultSet::transient(), FaultSet::with))
         .honour_idempotency_keys(true)
         // Ends the case of the silent server; for the others it is out of reach.
         .attempt_timeout(Duration::from_secs(1))
@@ -173,55 +147,30 @@ fn eager() -> RetryPolicy {
 
 /// The statuses that the API is said to reject unprocessed have no effect without a proof.
 fn eager_with_rejections() -> RetryPolicy {
-    let rejections = StatusSet::from_iter([
-        StatusCode::TOO_MANY_REQUESTS,
-        StatusCode::SERVICE_UNAVAILABLE,
-    ]);
-    eager()
-        .to_builder()
-        .not_processed_statuses(rejections)
-        .build()
-        .unwrap()
+    let rejections =
+        StatusSet::from_iter([StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE]);
+    eager().to_builder().not_processed_statuses(rejections).build().unwrap()
 }
 
 fn client(policy: RetryPolicy) -> ClientWithMiddleware {
-    ClientBuilder::new(Client::new())
-        .with(RetryMiddleware::new(policy))
-        .build()
+    ClientBuilder::new(Client::new()).with(RetryMiddleware::new(policy)).build()
 }
 
 async fn cases() -> Vec<(&'static str, AfterActing)> {
     let refused = format!("http://{}/next", refused().await);
-    let redirect = |status, location: &str| AfterActing::RedirectTo {
-        status,
-        location: location.to_owned(),
-    };
+    let redirect =
+        |status, location: &str| AfterActing::RedirectTo { status, location: location.to_owned() };
     vec![
-        (
-            "answered 503",
-            AfterActing::Answer("503 Service Unavailable"),
-        ),
+        ("answered 503", AfterActing::Answer("503 Service Unavailable")),
         ("answered 429", AfterActing::Answer("429 Too Many Requests")),
-        (
-            "answered 500",
-            AfterActing::Answer("500 Internal Server Error"),
-        ),
+        ("answered 500", AfterActing::Answer("500 Internal Server Error")),
         ("cut after acting", AfterActing::Cut),
         ("cut within the head", AfterActing::CutTheHead),
         ("silent after acting", AfterActing::Hang),
-        (
-            "303 into a refused host",
-            redirect("303 See Other", &refused),
-        ),
-        (
-            "307 into a refused host",
-            redirect("307 Temporary Redirect", &refused),
-        ),
+        ("303 into a refused host", redirect("303 See Other", &refused)),
+        ("307 into a refused host", redirect("307 Temporary Redirect", &refused)),
         ("303 to a 429", redirect("303 See Other", "/limited")),
-        (
-            "303 to a scheme nobody speaks",
-            redirect("303 See Other", "ftp://localhost/"),
-        ),
+        ("303 to a scheme nobody speaks", redirect("303 See Other", "ftp://localhost/")),
     ]
 }
 
@@ -247,18 +196,10 @@ async fn a_post_takes_effect_once_whatever_the_client_is_told() {
 /// The same servers see each resend of a request that may be repeated: so the test above can fail.
 #[tokio::test]
 async fn the_same_post_is_resent_where_the_policy_says_that_it_may_be() {
-    let policy = eager()
-        .to_builder()
-        .assume_idempotent(true)
-        .build()
-        .unwrap();
+    let policy = eager().to_builder().assume_idempotent(true).build().unwrap();
     for (label, after) in cases().await {
         let server = Server::start(after).await;
-        let _ = client(policy.clone())
-            .post(server.url("/act"))
-            .body("search")
-            .send()
-            .await;
+        let _ = client(policy.clone()).post(server.url("/act")).body("search").send().await;
         assert_eq!(server.effects(), 3, "{label}");
     }
 }
@@ -266,12 +207,7 @@ async fn the_same_post_is_resent_where_the_policy_says_that_it_may_be() {
 #[tokio::test]
 async fn a_cut_body_is_not_resent_and_reaches_the_caller() {
     let server = Server::start(AfterActing::CutTheBody).await;
-    let response = client(eager())
-        .post(server.url("/act"))
-        .body("pay")
-        .send()
-        .await
-        .unwrap();
+    let response = client(eager()).post(server.url("/act")).body("pay").send().await.unwrap();
     response.bytes().await.unwrap_err();
     assert_eq!(server.effects(), 1);
 }
@@ -304,12 +240,7 @@ async fn an_inner_middleware_whose_own_call_fails_after_the_post_acted_causes_no
             .with(RetryMiddleware::new(policy))
             .with(Audit { service })
             .build();
-        let error = client
-            .post(server.url("/act"))
-            .body("pay")
-            .send()
-            .await
-            .unwrap_err();
+        let error = client.post(server.url("/act")).body("pay").send().await.unwrap_err();
         assert!(error.is_connect(), "{error:?}");
         assert_eq!(server.effects(), 1);
     }
@@ -318,14 +249,8 @@ async fn an_inner_middleware_whose_own_call_fails_after_the_post_acted_causes_no
 #[tokio::test]
 async fn a_bare_key_does_not_make_a_post_repeatable() {
     let server = Server::start(AfterActing::Answer("503 Service Unavailable")).await;
-    let policy = eager()
-        .to_builder()
-        .honour_idempotency_keys(false)
-        .build()
-        .unwrap();
-    let request = client(policy)
-        .post(server.url("/act"))
-        .header("idempotency-key", "k1");
+    let policy = eager().to_builder().honour_idempotency_keys(false).build().unwrap();
+    let request = client(policy).post(server.url("/act")).header("idempotency-key", "k1");
     let response = request.body("pay").send().await.unwrap();
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(server.effects(), 1);
@@ -338,23 +263,11 @@ async fn a_redirected_get_starts_again_at_its_own_url() {
         location: "/limited".to_owned(),
     })
     .await;
-    let policy = eager()
-        .to_builder()
-        .assume_idempotent(true)
-        .build()
-        .unwrap();
-    let request = client(policy)
-        .request(Method::POST, server.url("/act"))
-        .body("search");
+    let policy = eager().to_builder().assume_idempotent(true).build().unwrap();
+    let request = client(policy).request(Method::POST, server.url("/act")).body("search");
     let response = request.send().await.unwrap();
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
-    let history = response
-        .extensions()
-        .get::<RetryHistory>()
-        .expect("there were resends");
+    let history = response.extensions().get::<RetryHistory>().expect("there were resends");
     assert_eq!(history.attempts().len(), 3, "{history}");
-    assert_eq!(
-        (server.effects(), server.others.load(Ordering::SeqCst)),
-        (3, 3)
-    );
+    assert_eq!((server.effects(), server.others.load(Ordering::SeqCst)), (3, 3));
 }

@@ -55,10 +55,7 @@ async fn events(method: &str, replies: Vec<Reply>, layers: usize) -> Vec<String>
         client = client.with(RetryMiddleware::new(policy.clone()));
     }
     let url = "https://user:secret@service.test:8443/token/secret?key=secret#secret";
-    let request = client
-        .with(Script::new(replies))
-        .build()
-        .request(method.parse().unwrap(), url);
+    let request = client.with(Script::new(replies)).build().request(method.parse().unwrap(), url);
     let _ = request.header("authorization", "secret").send().await;
     let lines = lines.0.lock().unwrap().clone();
     for line in &lines {
@@ -82,13 +79,7 @@ async fn each_resend_and_each_giving_up_is_told_once_and_a_first_try_not_at_all(
     for (label, method, replies, layers, expected) in [
         ("success", "GET", vec![fine()], 1, vec![]),
         ("not found", "GET", vec![not_found], 1, vec![]),
-        (
-            "success after a resend",
-            "GET",
-            vec![busy(), fine()],
-            1,
-            vec![resend],
-        ),
+        ("success after a resend", "GET", vec![busy(), fine()], 1, vec![resend]),
         (
             "given up",
             "GET",

@@ -3,12 +3,7 @@
 //! One behaviour of a server can show in several ways, by timing: a row accepts a set. Where the
 //! server has read a request, no answer may ever say that it was not processed.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use std::error::Error;
 use std::fmt;
@@ -60,44 +55,22 @@ async fn server(act: Act) -> SocketAddr {
 }
 
 async fn refused() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
 async fn get(address: SocketAddr) -> reqwest::Error {
-    Client::new()
-        .get(format!("http://{address}/"))
-        .send()
-        .await
-        .unwrap_err()
+    Client::new().get(format!("http://{address}/")).send().await.unwrap_err()
 }
 
 async fn body_error(reply: &'static str) -> reqwest::Error {
     let url = format!("http://{}/", server(Act::ReadThen(reply)).await);
-    Client::new()
-        .get(url)
-        .send()
-        .await
-        .unwrap()
-        .json::<serde_json::Value>()
-        .await
-        .unwrap_err()
+    Client::new().get(url).send().await.unwrap().json::<serde_json::Value>().await.unwrap_err()
 }
 
 /// A fault of reqwest's that needs no socket.
 async fn scripted(reply: Reply) -> reqwest::Error {
-    let client = ClientBuilder::new(Client::new())
-        .with(Script::new([reply]))
-        .build();
-    match client
-        .get("http://service.test/")
-        .timeout(Duration::from_millis(1))
-        .send()
-        .await
-    {
+    let client = ClientBuilder::new(Client::new()).with(Script::new([reply])).build();
+    match client.get("http://service.test/").timeout(Duration::from_millis(1)).send().await {
         Err(reqwest_middleware::Error::Reqwest(error)) => error,
         other => panic!("{other:?}"),
     }
@@ -117,39 +90,18 @@ async fn each_fault_is_known_by_its_structure() {
         reqwest::Body::wrap_stream(chunks)
     };
     let upload = |address: SocketAddr| {
-        Client::new()
-            .post(format!("http://{address}/"))
-            .body(short_of(b"half"))
-            .send()
+        Client::new().post(format!("http://{address}/")).body(short_of(b"half")).send()
     };
     let hanging = server(Act::ReadThenHang).await;
-    let timeout = Client::new()
-        .get(format!("http://{hanging}/"))
-        .timeout(Duration::from_millis(50));
-    let stalled = server(Act::ReadThen(
-        "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf",
-    ))
-    .await;
-    let strange = Client::new()
-        .get(format!("http://{stalled}/"))
-        .version(Version::HTTP_09);
+    let timeout =
+        Client::new().get(format!("http://{hanging}/")).timeout(Duration::from_millis(50));
+    let stalled = server(Act::ReadThen("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")).await;
+    let strange = Client::new().get(format!("http://{stalled}/")).version(Version::HTTP_09);
     let client = Client::new();
     let rows: Vec<(&str, reqwest::Error, Vec<Fault>)> = vec![
-        (
-            "refused",
-            get(refused().await).await,
-            proven(FaultKind::Connect),
-        ),
-        (
-            "no address",
-            scripted(Reply::connect_error()).await,
-            proven(FaultKind::Connect),
-        ),
-        (
-            "name not resolved",
-            scripted(Reply::dns_error()).await,
-            proven(FaultKind::Dns),
-        ),
+        ("refused", get(refused().await).await, proven(FaultKind::Connect)),
+        ("no address", scripted(Reply::connect_error()).await, proven(FaultKind::Connect)),
+        ("name not resolved", scripted(Reply::dns_error()).await, proven(FaultKind::Dns)),
         (
             "accepted and closed",
             get(server(Act::CloseAtOnce).await).await,
@@ -174,16 +126,8 @@ async fn each_fault_is_known_by_its_structure() {
             get(server(Act::ReadThen("SSH-2.0-OpenSSH_9.9\r\n\r\n")).await).await,
             unknown(FaultKind::Protocol),
         ),
-        (
-            "timeout",
-            timeout.send().await.unwrap_err(),
-            unknown(FaultKind::Timeout),
-        ),
-        (
-            "timeout while resolving",
-            scripted(Reply::hang()).await,
-            unknown(FaultKind::Timeout),
-        ),
+        ("timeout", timeout.send().await.unwrap_err(), unknown(FaultKind::Timeout)),
+        ("timeout while resolving", scripted(Reply::hang()).await, unknown(FaultKind::Timeout)),
         (
             "redirect loop",
             get(server(Act::ReadThen(loop_back)).await).await,
@@ -194,21 +138,13 @@ async fn each_fault_is_known_by_its_structure() {
             get(server(Act::ReadThen(elsewhere)).await).await,
             unknown(FaultKind::Invalid),
         ),
-        (
-            "bad URL",
-            client.get("http://[").build().unwrap_err(),
-            unknown(FaultKind::Invalid),
-        ),
+        ("bad URL", client.get("http://[").build().unwrap_err(), unknown(FaultKind::Invalid)),
         (
             "bad scheme",
             client.get("foo://host/").send().await.unwrap_err(),
             unknown(FaultKind::Invalid),
         ),
-        (
-            "bad version",
-            strange.send().await.unwrap_err(),
-            unknown(FaultKind::Invalid),
-        ),
+        ("bad version", strange.send().await.unwrap_err(), unknown(FaultKind::Invalid)),
         (
             "request body failed",
             upload(server(Act::ReadThenHang).await).await.unwrap_err(),
@@ -231,20 +167,12 @@ async fn each_fault_is_known_by_its_structure() {
 
         let kind_alone = Fault::unknown(fault.kind());
         let through_the_chain = reqwest_middleware::Error::Reqwest(error);
-        assert_eq!(
-            classify(&through_the_chain),
-            fault,
-            "{label}: in the middleware's error"
-        );
+        assert_eq!(classify(&through_the_chain), fault, "{label}: in the middleware's error");
         // Whoever wraps an error may have got it from a call of his own.
         let wrapped = reqwest_middleware::Error::Middleware(
             anyhow::Error::from(through_the_chain).context("an audit call"),
         );
-        assert_eq!(
-            classify(&wrapped),
-            kind_alone,
-            "{label}: in another middleware's error"
-        );
+        assert_eq!(classify(&wrapped), kind_alone, "{label}: in another middleware's error");
         let deep = io::Error::other(io::Error::other(Outer(io::Error::other(wrapped))));
         assert_eq!(classify(&deep), kind_alone, "{label}: deep");
     }
@@ -269,13 +197,7 @@ impl Error for Outer {
 async fn an_answer_made_an_error_is_no_fault_of_the_network() {
     let busy = "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n";
     let url = format!("http://{}/", server(Act::ReadThen(busy)).await);
-    let error = Client::new()
-        .get(url)
-        .send()
-        .await
-        .unwrap()
-        .error_for_status()
-        .unwrap_err();
+    let error = Client::new().get(url).send().await.unwrap().error_for_status().unwrap_err();
     assert_eq!(classify(&error), Fault::unknown(FaultKind::Other));
 }
 
@@ -316,8 +238,5 @@ fn a_chain_without_end_ends() {
         }
     }
     let fault = classify(&Endless);
-    assert_eq!(
-        (fault.kind(), fault.delivery()),
-        (FaultKind::Other, Delivery::Unknown)
-    );
+    assert_eq!((fault.kind(), fault.delivery()), (FaultKind::Other, Delivery::Unknown));
 }

@@ -18,30 +18,9 @@ use reqwest_typed_retry::{
 #[test]
 fn public_types_are_debug_and_cross_threads() {
     fn check<T: Debug + Send + Sync + 'static>() {}
-    check::<(
-        ApiProfile,
-        AttemptRecord,
-        Backoff,
-        Delivery,
-        Fault,
-        FaultKind,
-        FaultSet,
-    )>();
-    check::<(
-        Jitter,
-        PolicyError,
-        ResendCount,
-        RetryDecision,
-        RetryHistory,
-        RetryMiddleware,
-    )>();
-    check::<(
-        RetryPolicy,
-        RetryPolicyBuilder,
-        RetryReason,
-        RetrySession,
-        RetryTracker,
-    )>();
+    check::<(ApiProfile, AttemptRecord, Backoff, Delivery, Fault, FaultKind, FaultSet)>();
+    check::<(Jitter, PolicyError, ResendCount, RetryDecision, RetryHistory, RetryMiddleware)>();
+    check::<(RetryPolicy, RetryPolicyBuilder, RetryReason, RetrySession, RetryTracker)>();
     check::<(RetryableMethod, ServerDelays, StatusSet, StopReason)>();
 }
 
@@ -77,14 +56,8 @@ fn the_documented_defaults_are_the_defaults() {
         classifiers: 0 of the application's own, \
         profile: ApiProfile { verdict_fields: [] } } }";
     assert_eq!(format!("{:?}", RetryPolicy::default()), expected);
-    assert_eq!(
-        format!("{:?}", RetryPolicy::builder().build().unwrap()),
-        expected
-    );
-    assert_eq!(
-        format!("{:?}", RetryPolicy::default().to_builder().build().unwrap()),
-        expected
-    );
+    assert_eq!(format!("{:?}", RetryPolicy::builder().build().unwrap()), expected);
+    assert_eq!(format!("{:?}", RetryPolicy::default().to_builder().build().unwrap()), expected);
     let never = expected.replace("max_attempts: Some(3)", "max_attempts: Some(1)");
     assert_eq!(format!("{:?}", RetryPolicy::never()), never);
 }
@@ -108,10 +81,7 @@ fn one_backoff_serves_every_resend_of_a_policy_made_of_three_numbers() {
     let policy = RetryPolicy::new(5, Duration::from_millis(1), Duration::from_millis(9)).unwrap();
     let debug = format!("{policy:?}");
     let shape = "Backoff { shape: Exponential { base: 1ms, max: 9ms, factor: 2.0 } }";
-    assert!(
-        debug.contains(&format!("backoff: {shape}, throttle_backoff: {shape}")),
-        "{debug}"
-    );
+    assert!(debug.contains(&format!("backoff: {shape}, throttle_backoff: {shape}")), "{debug}");
     assert!(debug.contains("max_attempts: Some(5)"), "{debug}");
 }
 
@@ -140,10 +110,7 @@ fn a_policy_that_breaks_a_rule_is_refused_by_setting_value_and_rule() {
             "deadline is 0ns, but nothing can be done in no time: it must be longer than zero",
         ),
         (
-            build(|it| {
-                it.attempt_timeout(Duration::from_secs(9))
-                    .deadline(Duration::from_secs(8))
-            }),
+            build(|it| it.attempt_timeout(Duration::from_secs(9)).deadline(Duration::from_secs(8))),
             "attempt_timeout is 9s, but it must not be longer than the deadline of 8s",
         ),
         (
@@ -170,23 +137,14 @@ fn a_policy_that_breaks_a_rule_is_refused_by_setting_value_and_rule() {
             "factor is 2.0, but only an exponential backoff has a factor",
         ),
         (
-            Backoff::exponential(ms(1), ms(2))
-                .unwrap()
-                .with_factor(0.5)
-                .map(|_| ()),
+            Backoff::exponential(ms(1), ms(2)).unwrap().with_factor(0.5).map(|_| ()),
             "factor is 0.5, but it must be a finite number of at least 1",
         ),
         (
-            Backoff::exponential(ms(1), ms(2))
-                .unwrap()
-                .with_factor(f64::NAN)
-                .map(|_| ()),
+            Backoff::exponential(ms(1), ms(2)).unwrap().with_factor(f64::NAN).map(|_| ()),
             "factor is NaN, but it must be a finite number of at least 1",
         ),
-        (
-            Backoff::schedule([]).map(|_| ()),
-            "schedule is [], but it needs at least one delay",
-        ),
+        (Backoff::schedule([]).map(|_| ()), "schedule is [], but it needs at least one delay"),
         (
             Backoff::schedule([ms(2), ms(1)]).map(|_| ()),
             "schedule is [2ms, 1ms], but no delay may be shorter than the one before it",
@@ -197,10 +155,7 @@ fn a_policy_that_breaks_a_rule_is_refused_by_setting_value_and_rule() {
     // At their edges the rules hold.
     build(|it| it.max_attempts(1)).unwrap();
     build(|it| it.unlimited_attempts().deadline(Duration::from_nanos(1))).unwrap();
-    build(|it| {
-        it.attempt_timeout(Duration::from_secs(8))
-            .deadline(Duration::from_secs(8))
-    })
-    .unwrap();
+    build(|it| it.attempt_timeout(Duration::from_secs(8)).deadline(Duration::from_secs(8)))
+        .unwrap();
     build(|it| it.retry_statuses(StatusSet::empty().with(StatusCode::BAD_REQUEST))).unwrap();
 }

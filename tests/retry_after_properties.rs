@@ -24,11 +24,7 @@ const LAST: i64 = 253_402_300_799;
 
 fn at(seconds: i64, nanos: u32) -> SystemTime {
     let magnitude = Duration::from_secs(seconds.unsigned_abs());
-    let second = if seconds < 0 {
-        UNIX_EPOCH - magnitude
-    } else {
-        UNIX_EPOCH + magnitude
-    };
+    let second = if seconds < 0 { UNIX_EPOCH - magnitude } else { UNIX_EPOCH + magnitude };
     second + Duration::from_nanos(nanos.into())
 }
 
@@ -39,13 +35,8 @@ fn clock() -> impl Strategy<Value = SystemTime> {
 /// A date from 1970 on in its three forms, made from the one that httpdate can write.
 fn forms(seconds: i64) -> [String; 3] {
     let imf_fixdate = httpdate::fmt_http_date(at(seconds, 0));
-    let words: Vec<&str> = imf_fixdate
-        .split([' ', ','])
-        .filter(|word| !word.is_empty())
-        .collect();
-    let &[weekday, day, month, year, time, zone] = &words[..] else {
-        panic!("{words:?}")
-    };
+    let words: Vec<&str> = imf_fixdate.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+    let &[weekday, day, month, year, time, zone] = &words[..] else { panic!("{words:?}") };
     let rest_of_weekday = match weekday {
         "Tue" => "s",
         "Wed" => "nes",
@@ -55,10 +46,7 @@ fn forms(seconds: i64) -> [String; 3] {
     };
     let day_of_month: u8 = day.parse().unwrap();
     [
-        format!(
-            "{weekday}{rest_of_weekday}day, {day}-{month}-{} {time} {zone}",
-            &year[2..]
-        ),
+        format!("{weekday}{rest_of_weekday}day, {day}-{month}-{} {time} {zone}", &year[2..]),
         format!("{weekday} {month} {day_of_month:2} {time} {year}"),
         imf_fixdate,
     ]

@@ -14,11 +14,16 @@ pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> 
         .find_map(|error| error.downcast_ref())
 }
 
-/// `source()` skips two things that matter: the payload of an `io::Error`, where TLS and nested io
-/// errors sit, and the error inside `reqwest_middleware::Error`, which is transparent.
+/// `source()` skips what matters: the payload of an `io::Error`, where TLS and nested io errors sit;
+/// the io error inside one of h2's; and the error inside `reqwest_middleware::Error`, which is
+/// transparent.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return error.get_ref().map(|payload| payload as _);
+    }
+    #[cfg(all(feature = "http2", not(target_arch = "wasm32")))]
+    if let Some(error) = error.downcast_ref::<h2::Error>() {
+        return error.get_io().map(|error| error as _);
     }
     match error.downcast_ref() {
         Some(reqwest_middleware::Error::Reqwest(error)) => Some(error),

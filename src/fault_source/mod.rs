@@ -4,6 +4,10 @@
 
 mod chain;
 #[cfg(not(target_arch = "wasm32"))]
+mod http2;
+#[cfg(not(target_arch = "wasm32"))]
+mod tls;
+#[cfg(not(target_arch = "wasm32"))]
 mod transport;
 
 use std::error::Error;
@@ -19,10 +23,11 @@ use crate::policy::{Fault, FaultKind};
 ///
 /// [`Delivery::NotProcessed`](crate::Delivery::NotProcessed) is what the error says of *its*
 /// exchange. A redirect may have carried the request there after another server acted on it, which
-/// leaves no trace in the error: alone it does not make a POST safe to send again.
+/// leaves no trace in the error: alone it does not make a POST safe to send again. What does is a
+/// [`DeliveryProof`](crate::DeliveryProof).
 ///
-/// Not told apart yet: TLS verdicts are read as [`FaultKind::Connect`], HTTP/2 resets as
-/// [`FaultKind::Other`].
+/// Without the feature `rustls`, and with native-tls, a TLS verdict is read as
+/// [`FaultKind::Connect`]; without `http2`, a reset stream as [`FaultKind::Other`].
 ///
 /// ```
 /// use reqwest_typed_retry::{FaultKind, fault_source::classify};
@@ -69,11 +74,7 @@ fn of_reqwest(error: &reqwest::Error) -> Fault {
     #[cfg(not(target_arch = "wasm32"))]
     return transport::classify(error);
     #[cfg(target_arch = "wasm32")]
-    Fault::unknown(if error.is_timeout() {
-        FaultKind::Timeout
-    } else {
-        FaultKind::Other
-    })
+    Fault::unknown(if error.is_timeout() { FaultKind::Timeout } else { FaultKind::Other })
 }
 
 /// The head had arrived. reqwest reports every failure of the body as "decode"; only a link of

@@ -6,6 +6,7 @@ use std::io;
 use hyper_util::client::legacy;
 
 use super::chain::find;
+use super::{http2, tls};
 use crate::policy::{Fault, FaultKind};
 
 /// An error of the send itself: no head arrived.
@@ -22,6 +23,10 @@ pub(super) fn classify(error: &reqwest::Error) -> Fault {
     // The pool's `User…` kinds (version or URI unsupported) are the only ones without a source.
     if !pool.is_connect() && pool.source().is_none() {
         return Fault::unknown(FaultKind::Invalid);
+    }
+    // Most verdicts come while connecting, but with TLS 1.3 a refused client certificate comes after.
+    if tls::is_verdict(error) {
+        return Fault::unknown(FaultKind::Tls);
     }
     // Before any timeout: a connect timeout is both, and it proves that nothing was sent.
     if pool.is_connect() {
@@ -40,7 +45,7 @@ pub(super) fn classify(error: &reqwest::Error) -> Fault {
     if pool.connect_info().is_none() {
         return Fault::not_processed(FaultKind::ConnectionLost);
     }
-    Fault::unknown(established_kind(error, http))
+    http2::classify(error).unwrap_or_else(|| Fault::unknown(established_kind(error, http)))
 }
 
 /// On an established connection nothing is proven: bytes may have left.
@@ -64,11 +69,7 @@ fn http_kind(error: &hyper::Error) -> Option<FaultKind> {
                 .source()
                 .and_then(|source| source.downcast_ref::<reqwest::Error>())
                 .is_some_and(reqwest::Error::is_body);
-        Some(if body_failed {
-            FaultKind::Invalid
-        } else {
-            FaultKind::ConnectionLost
-        })
+        Some(if body_failed { FaultKind::Invalid } else { FaultKind::ConnectionLost })
     } else if error.is_timeout() {
         Some(FaultKind::Timeout) // an HTTP/2 keep-alive ping without an answer
     } else if error.is_parse() {
@@ -82,6 +83,12 @@ fn http_kind(error: &hyper::Error) -> Option<FaultKind> {
 
 /// For the errors of other clients.
 pub(super) fn bare_kind(error: &(dyn Error + 'static)) -> FaultKind {
+    if tls::is_verdict(error) {
+        return FaultKind::Tls;
+    }
+    if let Some(fault) = http2::classify(error) {
+        return fault.kind();
+    }
     if let Some(kind) = find::<hyper::Error>(error).and_then(http_kind) {
         return kind;
     }

@@ -4,9 +4,9 @@ use std::time::SystemTime;
 
 use rand::Rng;
 
-use super::RetryMiddleware;
 use super::generator::Generator;
 use super::time::WallClock;
+use super::{DeliveryProof, RetryMiddleware};
 use crate::policy::{PolicyError, RetryPolicy};
 
 /// Builds a [`RetryMiddleware`].
@@ -14,6 +14,7 @@ use crate::policy::{PolicyError, RetryPolicy};
 #[must_use]
 pub struct RetryMiddlewareBuilder {
     policy: RetryPolicy,
+    proof: Option<DeliveryProof>,
     wall_clock: WallClock,
     generator: Generator,
 }
@@ -22,9 +23,17 @@ impl RetryMiddlewareBuilder {
     pub(super) fn new(policy: RetryPolicy) -> Self {
         Self {
             policy,
+            proof: None,
             wall_clock: WallClock::default(),
             generator: Generator::default(),
         }
+    }
+
+    /// The proof of the client that this middleware is for: lifts method safety where a request is
+    /// proven not to have been processed. **Default**: none, so that nothing lifts it.
+    pub fn delivery_proof(mut self, proof: DeliveryProof) -> Self {
+        self.proof = Some(proof);
+        self
     }
 
     /// The clock against which HTTP dates are read. **Default**: the system's.
@@ -42,28 +51,21 @@ impl RetryMiddlewareBuilder {
     /// Checks the policy against what this client can do.
     ///
     /// # Errors
-    /// If the policy lists [`not_processed_statuses`](RetryPolicy::not_processed_statuses): they
-    /// lift method safety only together with a proof that the attempt was a single exchange, which
-    /// this version does not have yet.
+    /// If the policy lists [`not_processed_statuses`](RetryPolicy::not_processed_statuses) and there
+    /// is no [`delivery_proof`](Self::delivery_proof): a redirected request may have taken effect
+    /// before such a status came.
     pub fn build(self) -> Result<RetryMiddleware, PolicyError> {
         let statuses = self.policy.not_processed_statuses();
-        if !statuses.is_empty() {
-            let rule = "without a delivery proof the list has no effect: leave it empty";
+        if !statuses.is_empty() && self.proof.is_none() {
+            let rule =
+                "without a delivery proof the list has no effect: add one, or leave it empty";
             return Err(PolicyError::new("not_processed_statuses", statuses, rule));
         }
         Ok(self.build_unchecked())
     }
 
     pub(super) fn build_unchecked(self) -> RetryMiddleware {
-        let Self {
-            policy,
-            wall_clock,
-            generator,
-        } = self;
-        RetryMiddleware {
-            policy,
-            wall_clock,
-            generator,
-        }
+        let Self { policy, proof, wall_clock, generator } = self;
+        RetryMiddleware { policy, provable: proof.is_some(), wall_clock, generator }
     }
 }

@@ -9,7 +9,7 @@ use reqwest_middleware::{Next, Result};
 use super::history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
 use super::replay::Replay;
 use super::resend_count::ResendCount;
-use super::scope::InScope;
+use super::scope::{Ended, InScope};
 use super::time::{self, Instant};
 use super::{BoxFuture, RetryMiddleware, observe};
 use crate::fault_source;
@@ -56,9 +56,7 @@ impl<'a> Call<'a> {
         Self {
             class: policy.method_class(request.method(), request.headers()),
             method: request.method().clone(),
-            target: policy
-                .has_classifiers()
-                .then(|| Box::new(request.url().clone())),
+            target: policy.has_classifiers().then(|| Box::new(request.url().clone())),
             started: (policy.deadline().is_some() || policy.has_classifiers()).then(Instant::now),
             tracker: extensions.get().cloned(),
             replay: Replay::new(request),
@@ -68,23 +66,19 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The first attempt sends the caller's own request. Nothing can lift method safety here, so no
-    /// copy of a request that is not repeatable is kept.
+    /// The first attempt sends the caller's own request.
     pub(super) fn send_first(&mut self) -> InScope<'_> {
         if self.extensions.get::<ResendCount>().is_some() {
             self.extensions.remove::<ResendCount>(); // left by an earlier call with the same map
         }
-        let keep = self.retry.policy.may_resend(self.class, 1, false);
+        let keep = self.retry.policy.may_resend(self.class, 1, self.retry.provable);
         let request = self.replay.first(self.extensions, keep);
         self.send(request)
     }
 
     fn send_again(&mut self, session: &RetrySession) -> InScope<'_> {
-        let request = self
-            .replay
-            .again(self.extensions, session.may_resend(false));
-        self.extensions
-            .insert(ResendCount::of_attempt(session.attempts()));
+        let request = self.replay.again(self.extensions, session.may_resend(self.retry.provable));
+        self.extensions.insert(ResendCount::of_attempt(session.attempts()));
         self.send(request)
     }
 
@@ -98,17 +92,14 @@ impl<'a> Call<'a> {
     }
 
     /// Goes on with the resends, if there are to be any.
-    pub(super) fn after_first(
-        &mut self,
-        result: Result<Response>,
-    ) -> Step<BoxFuture<'_, Result<Response>>> {
-        match result {
+    pub(super) fn after_first(&mut self, ended: Ended) -> Step<BoxFuture<'_, Result<Response>>> {
+        match ended.result {
             Ok(response)
                 if self.tracker.is_none() && self.retry.policy.completes(response.status()) =>
             {
                 Step::Return(Ok(response))
             }
-            result => self.after_failure(result),
+            _ => self.after_failure(ended),
         }
     }
 
@@ -116,13 +107,10 @@ impl<'a> Call<'a> {
     /// future of the first attempt does not hold them.
     #[cold]
     #[inline(never)]
-    fn after_failure(&mut self, result: Result<Response>) -> Step<BoxFuture<'_, Result<Response>>> {
+    fn after_failure(&mut self, ended: Ended) -> Step<BoxFuture<'_, Result<Response>>> {
         let session = RetrySession::new(self.retry.policy.clone(), self.class);
-        let mut progress = Progress {
-            session,
-            attempts: Vec::new(),
-        };
-        match self.judge(&mut progress, result) {
+        let mut progress = Progress { session, attempts: Vec::new() };
+        match self.judge(&mut progress, ended) {
             Step::Return(result) => Step::Return(result),
             Step::Go(delay) => Step::Go(Box::pin(self.resend(progress, delay))),
         }
@@ -131,56 +119,49 @@ impl<'a> Call<'a> {
     async fn resend(&mut self, mut progress: Progress, mut delay: Duration) -> Result<Response> {
         loop {
             time::sleep(delay).await;
-            let result = self.send_again(&progress.session).await;
-            match self.judge(&mut progress, result) {
+            let ended = self.send_again(&progress.session).await;
+            match self.judge(&mut progress, ended) {
                 Step::Return(result) => return result,
                 Step::Go(next) => delay = next,
             }
         }
     }
 
-    /// Decides what follows the attempt that ended with `result`: a resend after the delay that is
-    /// returned, for which `result` is dropped now, so that its connection is not held through the
-    /// wait; or `result` as it is.
-    fn judge(&self, progress: &mut Progress, result: Result<Response>) -> Step<Duration> {
-        let record = self.decide(&mut progress.session, &result);
+    /// Decides what follows an attempt: a resend after the delay that is returned, for which the
+    /// result is dropped now, so that its connection is not held through the wait; or the result as
+    /// it is.
+    fn judge(&self, progress: &mut Progress, ended: Ended) -> Step<Duration> {
+        let record = self.decide(&mut progress.session, &ended);
         progress.attempts.push(record);
         match record.decision() {
-            RetryDecision::RetryAfter {
-                delay,
-                reason,
-                source,
-            } => {
-                observe::resend(
-                    self.replay.request(),
-                    record.number(),
-                    delay,
-                    reason,
-                    source,
-                );
+            RetryDecision::RetryAfter { delay, reason, source } => {
+                observe::resend(self.replay.request(), record.number(), delay, reason, source);
                 Step::Go(delay)
             }
             RetryDecision::DoNotRetry { reason } => {
                 observe::stop(&self.method, record.number(), reason);
-                Step::Return(self.finish(std::mem::take(&mut progress.attempts), reason, result))
+                Step::Return(self.finish(
+                    std::mem::take(&mut progress.attempts),
+                    reason,
+                    ended.result,
+                ))
             }
         }
     }
 
-    fn decide(&self, session: &mut RetrySession, result: &Result<Response>) -> AttemptRecord {
+    fn decide(&self, session: &mut RetrySession, ended: &Ended) -> AttemptRecord {
         let number = session.attempts();
         let no_headers = HeaderMap::new();
-        let (outcome, recorded) = match result {
+        let (outcome, recorded) = match &ended.result {
             Ok(response) => (
                 Outcome::response(response.status(), response.headers()),
                 AttemptOutcome::Status(response.status()),
             ),
             Err(error) => match error.status() {
                 // An inner middleware called `error_for_status`: the server did answer.
-                Some(status) => (
-                    Outcome::response(status, &no_headers),
-                    AttemptOutcome::Status(status),
-                ),
+                Some(status) => {
+                    (Outcome::response(status, &no_headers), AttemptOutcome::Status(status))
+                }
                 None => {
                     let fault = fault_source::classify(error);
                     (Outcome::error(fault, error), AttemptOutcome::Fault(fault))
@@ -195,18 +176,11 @@ impl<'a> Call<'a> {
         let attempt = session
             .attempt_ended(&self.method, outcome, now)
             .with_target(host, path)
-            .with_elapsed(
-                self.started
-                    .map_or(Duration::ZERO, |started| started.elapsed()),
-            );
-        let mut decision = self
-            .retry
-            .generator
-            .with(|rng| session.decide(&attempt, rng));
+            .with_not_processed(self.retry.provable && ended.exchanges.vouch_for(&outcome))
+            .with_elapsed(self.started.map_or(Duration::ZERO, |started| started.elapsed()));
+        let mut decision = self.retry.generator.with(|rng| session.decide(&attempt, rng));
         if decision.delay().is_some() && !self.replay.is_possible() {
-            decision = RetryDecision::DoNotRetry {
-                reason: StopReason::BodyNotReplayable,
-            };
+            decision = RetryDecision::DoNotRetry { reason: StopReason::BodyNotReplayable };
         }
         let server_delay = match outcome {
             Outcome::Response { headers, .. } => session.policy().server_delay(headers, now),

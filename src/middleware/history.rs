@@ -63,12 +63,7 @@ impl AttemptRecord {
         server_delay: Option<Duration>,
         decision: RetryDecision,
     ) -> Self {
-        Self {
-            number,
-            outcome,
-            server_delay,
-            decision,
-        }
+        Self { number, outcome, server_delay, decision }
     }
 
     /// The attempt's number, counted from 1.
@@ -97,11 +92,7 @@ impl AttemptRecord {
 
 impl fmt::Display for AttemptRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "attempt {}: {}; {}",
-            self.number, self.outcome, self.decision
-        )
+        write!(f, "attempt {}: {}; {}", self.number, self.outcome, self.decision)
     }
 }
 
@@ -119,9 +110,7 @@ pub struct RetryHistory {
 
 impl RetryHistory {
     pub(super) fn new(attempts: Vec<AttemptRecord>) -> Self {
-        Self {
-            attempts: attempts.into(),
-        }
+        Self { attempts: attempts.into() }
     }
 
     /// Every attempt, the last one included.
@@ -139,18 +128,13 @@ impl RetryHistory {
     /// Why no further attempt was made.
     #[must_use]
     pub fn stop_reason(&self) -> Option<StopReason> {
-        self.attempts
-            .last()
-            .and_then(|last| last.decision.stop_reason())
+        self.attempts.last().and_then(|last| last.decision.stop_reason())
     }
 
     /// What the server asked for last.
     #[must_use]
     pub fn server_delay(&self) -> Option<Duration> {
-        self.attempts
-            .iter()
-            .rev()
-            .find_map(|attempt| attempt.server_delay)
+        self.attempts.iter().rev().find_map(|attempt| attempt.server_delay)
     }
 
     /// Whether an attempt before the last one may have taken effect: it was not proven otherwise.
@@ -158,13 +142,10 @@ impl RetryHistory {
     #[must_use]
     pub fn may_have_taken_effect(&self) -> bool {
         let (_, earlier) = self.attempts.split_last().unzip();
-        earlier
-            .unwrap_or_default()
-            .iter()
-            .any(|attempt| match attempt.outcome {
-                AttemptOutcome::Status(_) => true,
-                AttemptOutcome::Fault(fault) => fault.delivery() != Delivery::NotProcessed,
-            })
+        earlier.unwrap_or_default().iter().any(|attempt| match attempt.outcome {
+            AttemptOutcome::Status(_) => true,
+            AttemptOutcome::Fault(fault) => fault.delivery() != Delivery::NotProcessed,
+        })
     }
 }
 
@@ -210,10 +191,7 @@ impl RetryTracker {
     /// and for a request that never reached the middleware: one that can't be built.
     #[must_use]
     pub fn history(&self) -> Option<RetryHistory> {
-        self.history
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn record(&self, history: RetryHistory) {

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | what happens to a call? | `call` (the loop), `retry_middleware` (its entry), `builder` |
 //! | what is sent again? | `replay` |
-//! | what does an attempt know of itself? | `scope` (nesting), `resend_count` |
+//! | what does an attempt know of itself? | `scope`, `resend_count` |
+//! | what proves that it was not processed? | `proof` |
 //! | what is told, and to whom? | `history` (the caller), `observe` (the operator) |
 //! | where do time and randomness come from? | `time`, `generator` |
 
@@ -13,6 +14,7 @@ mod call;
 mod generator;
 mod history;
 mod observe;
+mod proof;
 mod replay;
 mod resend_count;
 mod retry_middleware;
@@ -23,6 +25,7 @@ use std::pin::Pin;
 
 pub use builder::RetryMiddlewareBuilder;
 pub use history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
+pub use proof::DeliveryProof;
 pub use resend_count::ResendCount;
 pub use retry_middleware::RetryMiddleware;
 

@@ -16,10 +16,7 @@ pub(super) struct Replay {
 
 impl Replay {
     pub(super) fn new(request: Request) -> Self {
-        Self {
-            request: Some(request),
-            extensions: Extensions::new(),
-        }
+        Self { request: Some(request), extensions: Extensions::new() }
     }
 
     /// The request and map of the first attempt: the caller's own. A body that can't be cloned
@@ -29,10 +26,7 @@ impl Replay {
         reason = "`new` fills the slot, and `Call` asks for one first send"
     )]
     pub(super) fn first(&mut self, extensions: &Extensions, keep: bool) -> Request {
-        let original = self
-            .request
-            .take()
-            .expect("the request has not been sent yet");
+        let original = self.request.take().expect("the request has not been sent yet");
         if keep {
             self.request = original.try_clone();
         }
@@ -54,10 +48,7 @@ impl Replay {
 
     /// The request of a resend; resets `extensions` to what the caller passed. Unless a further
     /// copy must be kept, the last one is handed out itself.
-    #[expect(
-        clippy::expect_used,
-        reason = "`Call` waits for a resend only if one is possible"
-    )]
+    #[expect(clippy::expect_used, reason = "`Call` waits for a resend only if one is possible")]
     pub(super) fn again(&mut self, extensions: &mut Extensions, keep: bool) -> Request {
         if keep {
             if let Some(copy) = self.request.as_ref().and_then(Request::try_clone) {

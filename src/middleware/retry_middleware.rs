@@ -33,6 +33,8 @@ use crate::policy::RetryPolicy;
 #[derive(Debug)]
 pub struct RetryMiddleware {
     pub(super) policy: RetryPolicy,
+    /// Whether the client below can prove that an attempt was not processed.
+    pub(super) provable: bool,
     pub(super) wall_clock: WallClock,
     pub(super) generator: Generator,
 }
@@ -78,8 +80,8 @@ impl Middleware for RetryMiddleware {
         }
         let mut call = Call::new(self, request, extensions, next);
         Box::pin(async move {
-            let result = call.send_first().await;
-            let resends = match call.after_first(result) {
+            let ended = call.send_first().await;
+            let resends = match call.after_first(ended) {
                 Step::Return(result) => return result,
                 Step::Go(resends) => resends,
             };

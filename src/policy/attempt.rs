@@ -35,11 +35,7 @@ impl<'a> Outcome<'a> {
     /// A response whose body has not been read.
     #[must_use]
     pub const fn response(status: StatusCode, headers: &'a HeaderMap) -> Self {
-        Self::Response {
-            status,
-            headers,
-            body: None,
-        }
+        Self::Response { status, headers, body: None }
     }
 
     /// A response whose body has been read whole.
@@ -49,11 +45,7 @@ impl<'a> Outcome<'a> {
         headers: &'a HeaderMap,
         body: &'a [u8],
     ) -> Self {
-        Self::Response {
-            status,
-            headers,
-            body: Some(body),
-        }
+        Self::Response { status, headers, body: Some(body) }
     }
 
     /// A fault known by its kind alone.
@@ -65,10 +57,7 @@ impl<'a> Outcome<'a> {
     /// A fault and the error that it was read from.
     #[must_use]
     pub const fn error(fault: Fault, error: &'a (dyn Error + 'static)) -> Self {
-        Self::Fault {
-            fault,
-            error: Some(error),
-        }
+        Self::Fault { fault, error: Some(error) }
     }
 
     /// The status, if a response arrived.

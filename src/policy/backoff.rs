@@ -32,19 +32,9 @@ pub struct Backoff {
 #[derive(Clone, Debug, PartialEq)]
 enum Shape {
     Constant(Duration),
-    Linear {
-        base: Duration,
-        max: Duration,
-    },
-    Exponential {
-        base: Duration,
-        max: Duration,
-        factor: f64,
-    },
-    Decorrelated {
-        base: Duration,
-        max: Duration,
-    },
+    Linear { base: Duration, max: Duration },
+    Exponential { base: Duration, max: Duration, factor: f64 },
+    Decorrelated { base: Duration, max: Duration },
     Schedule(Arc<[Duration]>),
 }
 
@@ -52,9 +42,7 @@ impl Backoff {
     /// The same delay every time.
     #[must_use]
     pub const fn constant(delay: Duration) -> Self {
-        Self {
-            shape: Shape::Constant(delay),
-        }
+        Self { shape: Shape::Constant(delay) }
     }
 
     /// `base`, twice `base`, three times `base`, … up to `max`.
@@ -63,9 +51,7 @@ impl Backoff {
     /// If `base` is longer than `max`.
     pub fn linear(base: Duration, max: Duration) -> Result<Self, PolicyError> {
         base_within_max(base, max)?;
-        Ok(Self {
-            shape: Shape::Linear { base, max },
-        })
+        Ok(Self { shape: Shape::Linear { base, max } })
     }
 
     /// `base`, then twice as long each time, up to `max`: `min(max, base · 2^(retry-1))`.
@@ -74,13 +60,7 @@ impl Backoff {
     /// If `base` is longer than `max`.
     pub fn exponential(base: Duration, max: Duration) -> Result<Self, PolicyError> {
         base_within_max(base, max)?;
-        Ok(Self {
-            shape: Shape::Exponential {
-                base,
-                max,
-                factor: constants::FACTOR,
-            },
-        })
+        Ok(Self { shape: Shape::Exponential { base, max, factor: constants::FACTOR } })
     }
 
     /// The same exponential backoff with another factor than 2.
@@ -97,9 +77,7 @@ impl Backoff {
             let rule = "it must be a finite number of at least 1";
             return Err(PolicyError::new("factor", factor, rule));
         }
-        Ok(Self {
-            shape: Shape::Exponential { base, max, factor },
-        })
+        Ok(Self { shape: Shape::Exponential { base, max, factor } })
     }
 
     /// Each wait is drawn from `[base, min(max, 3 · the previous wait)]`: random by itself, so that
@@ -109,9 +87,7 @@ impl Backoff {
     /// If `base` is longer than `max`.
     pub fn decorrelated(base: Duration, max: Duration) -> Result<Self, PolicyError> {
         base_within_max(base, max)?;
-        Ok(Self {
-            shape: Shape::Decorrelated { base, max },
-        })
+        Ok(Self { shape: Shape::Decorrelated { base, max } })
     }
 
     /// A list of delays, one a retry; the last one repeats.
@@ -131,19 +107,13 @@ impl Backoff {
     pub fn schedule(delays: impl Into<Arc<[Duration]>>) -> Result<Self, PolicyError> {
         let delays = delays.into();
         if delays.is_empty() {
-            return Err(PolicyError::new(
-                "schedule",
-                delays,
-                "it needs at least one delay",
-            ));
+            return Err(PolicyError::new("schedule", delays, "it needs at least one delay"));
         }
         if !delays.is_sorted() {
             let rule = "no delay may be shorter than the one before it";
             return Err(PolicyError::new("schedule", delays, rule));
         }
-        Ok(Self {
-            shape: Shape::Schedule(delays),
-        })
+        Ok(Self { shape: Shape::Schedule(delays) })
     }
 
     /// The nominal delay before `retry`, without jitter. For a decorrelated backoff, which has no
@@ -160,11 +130,7 @@ impl Backoff {
             Shape::Decorrelated { base, max } => grow(*base, 3.0, step.saturating_add(1)).min(*max),
             Shape::Schedule(delays) => {
                 let at = usize::try_from(step).unwrap_or(usize::MAX);
-                delays
-                    .get(at)
-                    .or(delays.last())
-                    .copied()
-                    .unwrap_or_default()
+                delays.get(at).or(delays.last()).copied().unwrap_or_default()
             }
         }
     }

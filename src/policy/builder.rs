@@ -36,10 +36,7 @@ pub struct RetryPolicyBuilder {
 impl RetryPolicyBuilder {
     pub(super) fn new(rules: Rules) -> Self {
         let max_attempts = rules.max_attempts.map(NonZeroU32::get);
-        Self {
-            rules,
-            max_attempts,
-        }
+        Self { rules, max_attempts }
     }
 
     /// The most sends of one logical request, the first included: 1 never resends.

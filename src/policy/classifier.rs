@@ -69,9 +69,7 @@ impl Classifiers {
     }
 
     pub(super) fn classify(&self, attempt: &Attempt<'_>) -> Option<Verdict> {
-        self.0
-            .iter()
-            .find_map(|classifier| classifier.classify(attempt))
+        self.0.iter().find_map(|classifier| classifier.classify(attempt))
     }
 }
 

@@ -45,11 +45,9 @@ impl RetryPolicy {
     /// 6. **Deadline** ([`DeadlineWouldPass`](StopReason::DeadlineWouldPass)).
     pub fn decide<R: Rng + ?Sized>(&self, attempt: &Attempt<'_>, rng: &mut R) -> RetryDecision {
         match self.steps(attempt, rng) {
-            Ok((reason, Wait { delay, source })) => RetryDecision::RetryAfter {
-                delay,
-                reason,
-                source,
-            },
+            Ok((reason, Wait { delay, source })) => {
+                RetryDecision::RetryAfter { delay, reason, source }
+            }
             Err(reason) => RetryDecision::DoNotRetry { reason },
         }
     }
@@ -70,31 +68,19 @@ impl RetryPolicy {
     }
 
     fn verdict(&self, attempt: &Attempt<'_>) -> Result<Transient, StopReason> {
-        let transient = |reason| {
-            Ok(Transient {
-                reason,
-                delay: None,
-            })
-        };
+        let transient = |reason| Ok(Transient { reason, delay: None });
         match self.rules().classifiers.classify(attempt) {
             Some(Verdict::Transient { delay }) => {
-                return Ok(Transient {
-                    reason: RetryReason::Classifier,
-                    delay,
-                });
+                return Ok(Transient { reason: RetryReason::Classifier, delay });
             }
             Some(Verdict::Permanent) => return Err(StopReason::Permanent),
             None => {}
         }
         match attempt.outcome() {
             Outcome::Response { status, .. } if is_completed(status) => Err(StopReason::Completed),
-            Outcome::Response {
-                status, headers, ..
-            } => {
+            Outcome::Response { status, headers, .. } => {
                 let speaks = status.is_client_error() || status.is_server_error();
-                let directive = speaks
-                    .then(|| self.rules().profile.verdict(headers))
-                    .flatten();
+                let directive = speaks.then(|| self.rules().profile.verdict(headers)).flatten();
                 match (directive, self.rules().retry_statuses.contains(status)) {
                     (Some(true), _) => transient(RetryReason::ServerDirective),
                     (Some(false), true) => Err(StopReason::ServerRefused),
@@ -148,10 +134,7 @@ impl RetryPolicy {
             });
         if let Some((asked, source)) = asked {
             let allowed = rules.server_delays.allow(asked)?;
-            return Ok(Wait {
-                delay: draw(rules.jitter.stretch(allowed), rng),
-                source,
-            });
+            return Ok(Wait { delay: draw(rules.jitter.stretch(allowed), rng), source });
         }
         let (backoff, source) = if attempt.outcome().status() == Some(StatusCode::TOO_MANY_REQUESTS)
         {
@@ -159,12 +142,7 @@ impl RetryPolicy {
         } else {
             (&rules.backoff, DelaySource::Backoff)
         };
-        let delay = backoff.draw(
-            attempt.number(),
-            attempt.previous_delay(),
-            rules.jitter,
-            rng,
-        );
+        let delay = backoff.draw(attempt.number(), attempt.previous_delay(), rules.jitter, rng);
         Ok(Wait { delay, source })
     }
 

@@ -71,11 +71,7 @@ impl RetryDecision {
 impl fmt::Display for RetryDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::RetryAfter {
-                delay,
-                reason,
-                source,
-            } => {
+            Self::RetryAfter { delay, reason, source } => {
                 write!(f, "retry in {delay:.2?} (set by the {source}): {reason}")
             }
             Self::DoNotRetry { reason } => write!(f, "stop: {reason}"),
@@ -226,10 +222,7 @@ impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ServerDelayTooLong { asked, allowed } => {
-                write!(
-                    f,
-                    "server_delay_too_long (asked {asked:?}, allowed {allowed:?})"
-                )
+                write!(f, "server_delay_too_long (asked {asked:?}, allowed {allowed:?})")
             }
             other => f.write_str(other.as_str()),
         }

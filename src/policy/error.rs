@@ -30,11 +30,7 @@ impl PolicyError {
         value: impl fmt::Debug,
         rule: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self {
-            setting,
-            value: format!("{value:?}"),
-            rule: rule.into(),
-        }
+        Self { setting, value: format!("{value:?}"), rule: rule.into() }
     }
 
     /// The setting that was refused, by the name of its setter.

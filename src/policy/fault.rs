@@ -113,19 +113,13 @@ impl Fault {
     /// A fault that proves nothing about the fate of the request.
     #[must_use]
     pub const fn unknown(kind: FaultKind) -> Self {
-        Self {
-            kind,
-            delivery: Delivery::Unknown,
-        }
+        Self { kind, delivery: Delivery::Unknown }
     }
 
     /// A fault that proves that the server did not act on the request.
     #[must_use]
     pub const fn not_processed(kind: FaultKind) -> Self {
-        Self {
-            kind,
-            delivery: Delivery::NotProcessed,
-        }
+        Self { kind, delivery: Delivery::NotProcessed }
     }
 
     /// What happened.
@@ -186,17 +180,13 @@ impl FaultSet {
     /// This set and `kind`.
     #[must_use]
     pub const fn with(self, kind: FaultKind) -> Self {
-        Self {
-            bits: self.bits | kind.bit(),
-        }
+        Self { bits: self.bits | kind.bit() }
     }
 
     /// This set but not `kind`.
     #[must_use]
     pub const fn without(self, kind: FaultKind) -> Self {
-        Self {
-            bits: self.bits & !kind.bit(),
-        }
+        Self { bits: self.bits & !kind.bit() }
     }
 
     /// Whether `kind` is in the set.
@@ -207,9 +197,7 @@ impl FaultSet {
 
     /// The kinds of the set.
     pub fn iter(&self) -> impl Iterator<Item = FaultKind> + '_ {
-        FaultKind::ALL
-            .into_iter()
-            .filter(|kind| self.contains(*kind))
+        FaultKind::ALL.into_iter().filter(|kind| self.contains(*kind))
     }
 }
 
@@ -240,16 +228,9 @@ mod tests {
 
     #[test]
     fn a_fault_that_a_resend_would_meet_again_is_not_transient() {
-        let permanent: Vec<_> = FaultKind::ALL
-            .into_iter()
-            .filter(|k| !FaultSet::transient().contains(*k))
-            .collect();
-        let expected = [
-            FaultKind::Tls,
-            FaultKind::Decode,
-            FaultKind::Invalid,
-            FaultKind::Other,
-        ];
+        let permanent: Vec<_> =
+            FaultKind::ALL.into_iter().filter(|k| !FaultSet::transient().contains(*k)).collect();
+        let expected = [FaultKind::Tls, FaultKind::Decode, FaultKind::Invalid, FaultKind::Other];
         assert_eq!(permanent, expected);
     }
 }

@@ -13,24 +13,14 @@ const CYCLE: Duration = Duration::from_secs(146_097 * 86_400);
 /// 9999-12-31 23:59:59, the last second that httpdate can format, counted from the epoch.
 const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
-const WEEKDAYS: [&str; 7] = [
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
-];
+const WEEKDAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 /// The forms after a weekday in full: rfc850-date.
 const LONG_FORMS: &[&str] = &[", dd-mmm-yy tttttttt GMT"];
 /// The forms after a weekday of three letters: IMF-fixdate, asctime-date with its two kinds of day.
-const SHORT_FORMS: &[&str] = &[
-    ", dd mmm yyyy tttttttt GMT",
-    " mmm dd tttttttt yyyy",
-    " mmm  d tttttttt yyyy",
-];
+const SHORT_FORMS: &[&str] =
+    &[", dd mmm yyyy tttttttt GMT", " mmm dd tttttttt yyyy", " mmm  d tttttttt yyyy"];
 
 /// `time` on the scale of this module: counted from 1570, one cycle before the epoch.
 ///
@@ -72,12 +62,7 @@ impl<'a> Parts<'a> {
         })?;
         let form = forms.iter().find(|form| fits(rest, form))?;
         let part = |letter| rest.get(form.find(letter)?..=form.rfind(letter)?);
-        Some(Self {
-            day: part('d')?,
-            month: part('m')?,
-            year: part('y')?,
-            time: part('t')?,
-        })
+        Some(Self { day: part('d')?, month: part('m')?, year: part('y')?, time: part('t')? })
     }
 
     /// The year meant by two digits: the latest one that puts the date not more than 50 years after
@@ -97,20 +82,10 @@ impl<'a> Parts<'a> {
 
     /// The instant of this date in `year`, on the scale of [`since_1570`].
     fn in_year(&self, year: u16) -> Option<Duration> {
-        let Self {
-            day, month, time, ..
-        } = self;
+        let Self { day, month, time, .. } = self;
         // The grammar ends at 23:59:60: on a clock without leap seconds, the next midnight.
-        let (time, leap_second) = if *time == "23:59:60" {
-            ("23:59:59", 1)
-        } else {
-            (*time, 0)
-        };
-        let (year, cycles) = if year < 1970 {
-            (year + CYCLE_YEARS, 0)
-        } else {
-            (year, 1)
-        };
+        let (time, leap_second) = if *time == "23:59:60" { ("23:59:59", 1) } else { (*time, 0) };
+        let (year, cycles) = if year < 1970 { (year + CYCLE_YEARS, 0) } else { (year, 1) };
         let date = WEEKDAYS.iter().find_map(|weekday| {
             let text = format!("{weekday:.3}, {day:0>2} {month} {year} {time} GMT");
             httpdate::parse_http_date(&text).ok()
@@ -124,14 +99,11 @@ impl<'a> Parts<'a> {
 /// `m` and `t` for any byte of the month and the time, everything else for itself.
 fn fits(text: &str, form: &str) -> bool {
     text.len() == form.len()
-        && text
-            .bytes()
-            .zip(form.bytes())
-            .all(|(byte, form)| match form {
-                b'd' | b'y' => byte.is_ascii_digit(),
-                b'm' | b't' => true,
-                separator => byte == separator,
-            })
+        && text.bytes().zip(form.bytes()).all(|(byte, form)| match form {
+            b'd' | b'y' => byte.is_ascii_digit(),
+            b'm' | b't' => true,
+            separator => byte == separator,
+        })
 }
 
 #[cfg(test)]
@@ -151,62 +123,18 @@ mod tests {
             ("imf-fixdate", "Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777),
             ("rfc850-date", "Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
             ("asctime-date", "Sun Nov  6 08:49:37 1994", 784_111_777),
-            (
-                "asctime-date, two digits",
-                "Sun Nov 06 08:49:37 1994",
-                784_111_777,
-            ),
-            (
-                "weekday disagrees",
-                "Tue, 06 Nov 1994 08:49:37 GMT",
-                784_111_777,
-            ),
-            (
-                "long weekday disagrees",
-                "Wednesday, 06-Nov-94 08:49:37 GMT",
-                784_111_777,
-            ),
-            (
-                "asctime weekday disagrees",
-                "Sat Nov  6 08:49:37 1994",
-                784_111_777,
-            ),
+            ("asctime-date, two digits", "Sun Nov 06 08:49:37 1994", 784_111_777),
+            ("weekday disagrees", "Tue, 06 Nov 1994 08:49:37 GMT", 784_111_777),
+            ("long weekday disagrees", "Wednesday, 06-Nov-94 08:49:37 GMT", 784_111_777),
+            ("asctime weekday disagrees", "Sat Nov  6 08:49:37 1994", 784_111_777),
             ("the epoch", "Thu, 01 Jan 1970 00:00:00 GMT", 0),
-            (
-                "a second before the epoch",
-                "Wed, 31 Dec 1969 23:59:59 GMT",
-                -1,
-            ),
-            (
-                "a leap day before the epoch",
-                "Mon, 29 Feb 1904 00:00:00 GMT",
-                -2_077_747_200,
-            ),
-            (
-                "the first year",
-                "Mon, 01 Jan 1900 00:00:00 GMT",
-                -2_208_988_800,
-            ),
-            (
-                "the last second",
-                "Fri, 31 Dec 9999 23:59:59 GMT",
-                253_402_300_799,
-            ),
-            (
-                "a leap second",
-                "Sat, 31 Dec 2016 23:59:60 GMT",
-                1_483_228_800,
-            ),
-            (
-                "a leap second at the epoch",
-                "Wed, 31 Dec 1969 23:59:60 GMT",
-                0,
-            ),
-            (
-                "a leap second at the very end",
-                "Fri, 31 Dec 9999 23:59:60 GMT",
-                253_402_300_800,
-            ),
+            ("a second before the epoch", "Wed, 31 Dec 1969 23:59:59 GMT", -1),
+            ("a leap day before the epoch", "Mon, 29 Feb 1904 00:00:00 GMT", -2_077_747_200),
+            ("the first year", "Mon, 01 Jan 1900 00:00:00 GMT", -2_208_988_800),
+            ("the last second", "Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799),
+            ("a leap second", "Sat, 31 Dec 2016 23:59:60 GMT", 1_483_228_800),
+            ("a leap second at the epoch", "Wed, 31 Dec 1969 23:59:60 GMT", 0),
+            ("a leap second at the very end", "Fri, 31 Dec 9999 23:59:60 GMT", 253_402_300_800),
         ] {
             assert_eq!(parsed(value), Some(expected), "{label}: {value}");
         }
@@ -219,20 +147,14 @@ mod tests {
             ("weekday alone", "Sun"),
             ("no such weekday", "Xyz, 06 Nov 1994 08:49:37 GMT"),
             ("short weekday, long form", "Sun, 06-Nov-94 08:49:37 GMT"),
-            (
-                "long weekday, short form",
-                "Sunday, 06 Nov 1994 08:49:37 GMT",
-            ),
+            ("long weekday, short form", "Sunday, 06 Nov 1994 08:49:37 GMT"),
             ("long weekday, asctime form", "Sunday Nov  6 08:49:37 1994"),
             ("mixed separators", "Sunday, 06-Nov 94 08:49:37 GMT"),
             ("space in the day", "Sun,  6 Nov 1994 08:49:37 GMT"),
             ("day zero", "Sun Nov  0 08:49:37 1994"),
             ("day thirty-one of thirty", "Sun, 31 Nov 1994 08:49:37 GMT"),
             ("no such leap day", "Mon, 29 Feb 1900 00:00:00 GMT"),
-            (
-                "two-digit leap day in a common year",
-                "Sunday, 29-Feb-27 12:00:00 GMT",
-            ),
+            ("two-digit leap day in a common year", "Sunday, 29-Feb-27 12:00:00 GMT"),
             ("the year before the first", "Sun, 31 Dec 1899 23:59:59 GMT"),
             ("four digits, no century", "Sun, 06 Nov 0094 08:49:37 GMT"),
             ("signed year", "Sun, 06 Nov +994 08:49:37 GMT"),
@@ -241,10 +163,7 @@ mod tests {
             ("second 60 at 23:58", "Sun, 06 Nov 1994 23:58:60 GMT"),
             ("second 61", "Sat, 31 Dec 2016 23:59:61 GMT"),
             ("hour 24", "Sat, 31 Dec 2016 24:00:00 GMT"),
-            (
-                "a multi-byte character across a cut",
-                "Sun, 06 No\u{e9}1994 08:49:37 GMT",
-            ),
+            ("a multi-byte character across a cut", "Sun, 06 No\u{e9}1994 08:49:37 GMT"),
             ("other month", "Sun, 06 nov 1994 08:49:37 GMT"),
             ("more after the date", "Sun, 06 Nov 1994 08:49:37 GMT GMT"),
             ("less than a date", "Sun, 06 Nov 1994 08:49:37"),
@@ -265,97 +184,23 @@ mod tests {
         let in_1950 = UNIX_EPOCH - Duration::from_secs(631_152_000); // its first second
         for (label, value, now, is_ahead) in [
             ("fifty years", "Sunday, 29-Nov-76 12:00:00 GMT", noon, true),
-            (
-                "and a fraction less",
-                "Sunday, 29-Nov-76 12:00:00 GMT",
-                noon + half_a_second,
-                true,
-            ),
-            (
-                "and a second",
-                "Sunday, 29-Nov-76 12:00:01 GMT",
-                noon,
-                false,
-            ),
-            (
-                "and half a second",
-                "Sunday, 29-Nov-76 12:00:01 GMT",
-                noon + half_a_second,
-                false,
-            ),
-            (
-                "earlier in that year",
-                "Friday, 28-Feb-76 12:00:00 GMT",
-                noon,
-                true,
-            ),
-            (
-                "leap day of that year",
-                "Saturday, 29-Feb-76 12:00:00 GMT",
-                noon,
-                true,
-            ),
-            (
-                "a month later in that year",
-                "Tuesday, 29-Dec-76 12:00:00 GMT",
-                noon,
-                false,
-            ),
-            (
-                "the year before",
-                "Sunday, 29-Dec-75 12:00:00 GMT",
-                noon,
-                true,
-            ),
-            (
-                "the year after",
-                "Monday, 29-Jan-77 12:00:00 GMT",
-                noon,
-                false,
-            ),
-            (
-                "from a leap day, to the 28th",
-                "Monday, 28-Feb-78 23:59:59 GMT",
-                leap_noon,
-                true,
-            ),
-            (
-                "from a leap day, to the 1st",
-                "Tuesday, 01-Mar-78 00:00:00 GMT",
-                leap_noon,
-                false,
-            ),
-            (
-                "last second of the year",
-                "Thursday, 31-Dec-76 23:59:59 GMT",
-                year_end,
-                true,
-            ),
-            (
-                "its leap second",
-                "Thursday, 31-Dec-76 23:59:60 GMT",
-                year_end,
-                false,
-            ),
-            (
-                "from 1950",
-                "Saturday, 01-Jan-00 00:00:00 GMT",
-                in_1950,
-                true,
-            ),
-            (
-                "from 1950, and a second",
-                "Saturday, 01-Jan-00 00:00:01 GMT",
-                in_1950,
-                false,
-            ),
+            ("and a fraction less", "Sunday, 29-Nov-76 12:00:00 GMT", noon + half_a_second, true),
+            ("and a second", "Sunday, 29-Nov-76 12:00:01 GMT", noon, false),
+            ("and half a second", "Sunday, 29-Nov-76 12:00:01 GMT", noon + half_a_second, false),
+            ("earlier in that year", "Friday, 28-Feb-76 12:00:00 GMT", noon, true),
+            ("leap day of that year", "Saturday, 29-Feb-76 12:00:00 GMT", noon, true),
+            ("a month later in that year", "Tuesday, 29-Dec-76 12:00:00 GMT", noon, false),
+            ("the year before", "Sunday, 29-Dec-75 12:00:00 GMT", noon, true),
+            ("the year after", "Monday, 29-Jan-77 12:00:00 GMT", noon, false),
+            ("from a leap day, to the 28th", "Monday, 28-Feb-78 23:59:59 GMT", leap_noon, true),
+            ("from a leap day, to the 1st", "Tuesday, 01-Mar-78 00:00:00 GMT", leap_noon, false),
+            ("last second of the year", "Thursday, 31-Dec-76 23:59:59 GMT", year_end, true),
+            ("its leap second", "Thursday, 31-Dec-76 23:59:60 GMT", year_end, false),
+            ("from 1950", "Saturday, 01-Jan-00 00:00:00 GMT", in_1950, true),
+            ("from 1950, and a second", "Saturday, 01-Jan-00 00:00:01 GMT", in_1950, false),
         ] {
             let date = parse(value.as_bytes(), now).unwrap();
-            assert_eq!(
-                date > since_1570(now),
-                is_ahead,
-                "{label}: {value} from {now:?}"
-            );
+            assert_eq!(date > since_1570(now), is_ahead, "{label}: {value} from {now:?}");
         }
     }
 
@@ -365,10 +210,7 @@ mod tests {
         let ahead = far.iter().filter_map(|by| UNIX_EPOCH.checked_add(*by));
         let back = far.iter().filter_map(|by| UNIX_EPOCH.checked_sub(*by));
         for now in ahead.chain(back) {
-            for value in [
-                "Friday, 29-Nov-99 12:00:00 GMT",
-                "Friday, 01-Jan-00 00:00:00 GMT",
-            ] {
+            for value in ["Friday, 29-Nov-99 12:00:00 GMT", "Friday, 01-Jan-00 00:00:00 GMT"] {
                 let _ = (parse(value.as_bytes(), now), since_1570(now));
             }
         }

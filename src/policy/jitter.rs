@@ -97,10 +97,7 @@ pub(super) fn draw<R: Rng + ?Sized>(interval: RangeInclusive<Duration>, rng: &mu
 /// Saturates where a `Duration` ends.
 pub(super) fn from_nanos(nanos: u128) -> Duration {
     const PER_SECOND: u128 = 1_000_000_000;
-    match (
-        u64::try_from(nanos / PER_SECOND),
-        u32::try_from(nanos % PER_SECOND),
-    ) {
+    match (u64::try_from(nanos / PER_SECOND), u32::try_from(nanos % PER_SECOND)) {
         (Ok(seconds), Ok(rest)) => Duration::new(seconds, rest),
         _ => Duration::MAX,
     }
@@ -115,11 +112,7 @@ impl Share {
         if (0.0..=1.0).contains(&share) {
             Ok(Self(share))
         } else {
-            Err(PolicyError::new(
-                "jitter",
-                share,
-                "a share must be between 0 and 1",
-            ))
+            Err(PolicyError::new("jitter", share, "a share must be between 0 and 1"))
         }
     }
 

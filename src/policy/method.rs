@@ -133,11 +133,7 @@ mod tests {
     #[test]
     fn an_empty_key_does_not_count() {
         for value in ["", "  ", "\"\"", " \"\" "] {
-            assert_eq!(
-                post_with_key(value),
-                RetryableMethod::NonIdempotent,
-                "{value:?}"
-            );
+            assert_eq!(post_with_key(value), RetryableMethod::NonIdempotent, "{value:?}");
         }
         assert_eq!(post_with_key("\"k\""), RetryableMethod::IdempotentWithToken);
     }

@@ -33,9 +33,7 @@ impl ApiProfile {
     /// `Retry-After` and `RateLimit` only.
     #[must_use]
     pub const fn standard() -> Self {
-        Self {
-            verdict_fields: Vec::new(),
-        }
+        Self { verdict_fields: Vec::new() }
     }
 
     /// Also read this field, on 4xx and 5xx: exactly `true` makes the response transient, exactly
@@ -48,14 +46,13 @@ impl ApiProfile {
 
     /// The first verdict that the server gave.
     pub(super) fn verdict(&self, headers: &HeaderMap) -> Option<bool> {
-        self.verdict_fields
-            .iter()
-            .flat_map(|name| headers.get_all(name))
-            .find_map(|value| match value.as_bytes() {
+        self.verdict_fields.iter().flat_map(|name| headers.get_all(name)).find_map(|value| {
+            match value.as_bytes() {
                 b"true" => Some(true),
                 b"false" => Some(false),
                 _ => None,
-            })
+            }
+        })
     }
 
     /// The delay that the server asked for. Zero, or a date in the past, is an answer: it says that
@@ -73,12 +70,7 @@ impl ApiProfile {
     /// ```
     #[must_use]
     pub fn server_delay(&self, headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-        let lines = |name| {
-            headers
-                .get_all(name)
-                .into_iter()
-                .map(http::HeaderValue::as_bytes)
-        };
+        let lines = |name| headers.get_all(name).into_iter().map(http::HeaderValue::as_bytes);
         let age = lines(AGE).next();
         // Retry-After takes precedence over RateLimit, also where it is the shorter one.
         retry_after(lines(RETRY_AFTER), lines(DATE).next(), age, now)

@@ -93,10 +93,7 @@ impl<'a> Input<'a> {
             Some(value) => Some(value.count()?),
             None => None,
         };
-        Some(ServiceLimit {
-            remaining: remaining?.count()?,
-            reset,
-        })
+        Some(ServiceLimit { remaining: remaining?.count()?, reset })
     }
 
     /// RFC 9651 4.2.3.3.
@@ -133,9 +130,7 @@ impl<'a> Input<'a> {
         }
         let fits = matches!(whole.len(), 1..=15);
         fits.then(|| {
-            let value = whole
-                .iter()
-                .fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+            let value = whole.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
             BareItem::Integer(sign * value)
         })
     }
@@ -166,11 +161,7 @@ impl<'a> Input<'a> {
         let data = self.take_while(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(&byte));
         let padding = self.take_while(|byte| byte == b'=');
         self.byte(b':')?;
-        matches!(
-            (data.len() % 4, padding.len()),
-            (0 | 2 | 3, 0) | (2, 2) | (3, 1)
-        )
-        .then_some(())
+        matches!((data.len() % 4, padding.len()), (0 | 2 | 3, 0) | (2, 2) | (3, 1)).then_some(())
     }
 
     /// RFC 9651 4.2.8.
@@ -224,11 +215,7 @@ impl<'a> Input<'a> {
     }
 
     fn take_while(&mut self, accept: impl Fn(u8) -> bool) -> &'a [u8] {
-        let end = self
-            .0
-            .iter()
-            .position(|byte| !accept(*byte))
-            .unwrap_or(self.0.len());
+        let end = self.0.iter().position(|byte| !accept(*byte)).unwrap_or(self.0.len());
         let (taken, rest) = self.0.split_at(end); // a position in the slice, or its length
         self.0 = rest;
         taken
@@ -255,51 +242,16 @@ mod tests {
     fn conformance_rows_give_the_delay_of_this_field() {
         for (label, lines, age, expected) in [
             ("rl-r0-t30", &[r#""default";r=0;t=30"#][..], None, Some(30)),
-            (
-                "rl-vs-ra-longer",
-                &[r#""default";r=0;t=30"#],
-                None,
-                Some(30),
-            ),
-            (
-                "rl-vs-ra-shorter",
-                &[r#""default";r=0;t=30"#],
-                None,
-                Some(30),
-            ),
-            (
-                "rl-ra-malformed",
-                &[r#""default";r=0;t=30"#],
-                None,
-                Some(30),
-            ),
-            (
-                "rl-remaining-positive",
-                &[r#""default";r=5;t=30"#],
-                None,
-                None,
-            ),
-            (
-                "rl-two-exhausted",
-                &[r#""burst";r=0;t=5, "daily";r=0;t=3600"#],
-                None,
-                Some(3600),
-            ),
-            (
-                "rl-one-exhausted",
-                &[r#""burst";r=0;t=5"#, r#""daily";r=900;t=3600"#],
-                None,
-                Some(5),
-            ),
+            ("rl-vs-ra-longer", &[r#""default";r=0;t=30"#], None, Some(30)),
+            ("rl-vs-ra-shorter", &[r#""default";r=0;t=30"#], None, Some(30)),
+            ("rl-ra-malformed", &[r#""default";r=0;t=30"#], None, Some(30)),
+            ("rl-remaining-positive", &[r#""default";r=5;t=30"#], None, None),
+            ("rl-two-exhausted", &[r#""burst";r=0;t=5, "daily";r=0;t=3600"#], None, Some(3600)),
+            ("rl-one-exhausted", &[r#""burst";r=0;t=5"#, r#""daily";r=900;t=3600"#], None, Some(5)),
             ("rl-no-t", &[r#""default";r=0"#], None, None),
             ("rl-negative-t", &[r#""default";r=0;t=-1"#], None, None),
             ("rl-decimal-t", &[r#""default";r=0;t=1.5"#], None, None),
-            (
-                "rl-old-dict",
-                &["limit=100, remaining=0, reset=30"],
-                None,
-                None,
-            ),
+            ("rl-old-dict", &["limit=100, remaining=0, reset=30"], None, None),
             ("rl-cached", &[r#""default";r=0;t=30"#], Some("40"), None),
             ("rl-policy-only", &[], None, None),
         ] {
@@ -316,70 +268,26 @@ mod tests {
             ("zero", r#""a";r=0;t=0"#, Some(0)),
             ("negative zero", r#""a";r=-0;t=-0"#, Some(0)),
             ("leading zeros", r#""a";r=00;t=030"#, Some(30)),
-            (
-                "15 digits",
-                r#""a";r=0;t=999999999999999"#,
-                Some(999_999_999_999_999),
-            ),
+            ("15 digits", r#""a";r=0;t=999999999999999"#, Some(999_999_999_999_999)),
             ("spaces after semicolons", r#""a";  r=0; t=30"#, Some(30)),
-            (
-                "OWS around commas",
-                "\"a\";r=0;t=1 \t,\t \"b\";r=0;t=2",
-                Some(2),
-            ),
+            ("OWS around commas", "\"a\";r=0;t=1 \t,\t \"b\";r=0;t=2", Some(2)),
             ("OWS around the line", "\t\"a\";r=0;t=1 ", Some(1)),
             ("empty string", r#""";r=0;t=1"#, Some(1)),
-            (
-                "string with a list in it",
-                r#""b\";r=0;t=9, \\";r=0;t=1"#,
-                Some(1),
-            ),
-            (
-                "repeated key, last counts",
-                r#""a";r=5;t=9;r=0;t=1"#,
-                Some(1),
-            ),
-            (
-                "repeated key, of another type",
-                r#""a";r=0;t=soon;t=1"#,
-                Some(1),
-            ),
-            (
-                "repeated key, exhausted no more",
-                r#""a";r=0;t=1;r=5"#,
-                None,
-            ),
+            ("string with a list in it", r#""b\";r=0;t=9, \\";r=0;t=1"#, Some(1)),
+            ("repeated key, last counts", r#""a";r=5;t=9;r=0;t=1"#, Some(1)),
+            ("repeated key, of another type", r#""a";r=0;t=soon;t=1"#, Some(1)),
+            ("repeated key, exhausted no more", r#""a";r=0;t=1;r=5"#, None),
             ("partition key", r#""a";r=0;pk=:cHsdsRa894==:;t=1"#, Some(1)),
-            (
-                "unpadded and empty bytes",
-                r#""a";x=:QQ:;y=::;z=:QUE=:;r=0;t=1"#,
-                Some(1),
-            ),
+            ("unpadded and empty bytes", r#""a";x=:QQ:;y=::;z=:QUE=:;r=0;t=1"#, Some(1)),
             ("key alone", r#""a";flag;r=0;t=1"#, Some(1)),
             ("odd keys", r#""a";*k_-.9*=1;rr=5;r.=5;r=0;t=1"#, Some(1)),
             ("booleans", r#""a";x=?0;y=?1;r=0;t=1"#, Some(1)),
             ("string", r#""a";x=";t=9, \"\\";r=0;t=1"#, Some(1)),
-            (
-                "tokens",
-                r#""a";x=*a:/!#$%&'*+-.^_`|~9;y=Z;r=0;t=1"#,
-                Some(1),
-            ),
-            (
-                "decimals",
-                r#""a";x=-1.5;y=999999999999.999;r=0;t=1"#,
-                Some(1),
-            ),
-            (
-                "negative integer",
-                r#""a";x=-999999999999999;r=0;t=1"#,
-                Some(1),
-            ),
+            ("tokens", r#""a";x=*a:/!#$%&'*+-.^_`|~9;y=Z;r=0;t=1"#, Some(1)),
+            ("decimals", r#""a";x=-1.5;y=999999999999.999;r=0;t=1"#, Some(1)),
+            ("negative integer", r#""a";x=-999999999999999;r=0;t=1"#, Some(1)),
             ("dates", r#""a";x=@1659578233;y=@-1;r=0;t=1"#, Some(1)),
-            (
-                "display string",
-                r#""a";x=%"50%25 f%c3%bc\";r=0;t=1"#,
-                Some(1),
-            ),
+            ("display string", r#""a";x=%"50%25 f%c3%bc\";r=0;t=1"#, Some(1)),
         ] {
             assert_eq!(seconds(&[line], None), expected, "{label}: {line}");
         }
@@ -420,10 +328,7 @@ mod tests {
             ("no fraction", r#""a";r=0;t=1;x=1."#),
             ("no whole", r#""a";r=0;t=1;x=.1"#),
             ("a sign for the whole", r#""a";r=0;t=1;x=-.1"#),
-            (
-                "13 digits before the point",
-                r#""a";r=0;t=1;x=1000000000000.0"#,
-            ),
+            ("13 digits before the point", r#""a";r=0;t=1;x=1000000000000.0"#),
             ("4 digits after the point", r#""a";r=0;t=1;x=0.0001"#),
             ("two points", r#""a";r=0;t=1;x=0.1.1"#),
             ("no value", r#""a";r=0;t="#),
@@ -456,11 +361,7 @@ mod tests {
         ] {
             assert_eq!(seconds(&[line], None), None, "{label}: {line}");
             let after_a_good_one = format!(r#""good";r=0;t=9,{line}"#);
-            assert_eq!(
-                seconds(&[&after_a_good_one], None),
-                None,
-                "{label}: {after_a_good_one}"
-            );
+            assert_eq!(seconds(&[&after_a_good_one], None), None, "{label}: {after_a_good_one}");
         }
     }
 

@@ -62,8 +62,7 @@ pub fn retry_after<'a>(
 /// Whether `Age` says that the response comes from a cache (RFC 9111 5.1), so that what it tells
 /// about "now" is out of date. An `Age` that does not parse is ignored.
 pub(super) fn is_stored(age: Option<&[u8]>) -> bool {
-    age.and_then(|age| delay_seconds(trim_ows(age)))
-        .is_some_and(|seconds| seconds > 0)
+    age.and_then(|age| delay_seconds(trim_ows(age))).is_some_and(|seconds| seconds > 0)
 }
 
 /// A value without the spaces and tabs around it (RFC 9110 5.5). Nothing else is whitespace there.
@@ -107,23 +106,11 @@ mod tests {
             ("leading zeros", "0120", Some(120_000)),
             ("space and tab around", "\t 120 \t", Some(120_000)),
             ("date", "Sun, 29 Nov 2026 12:02:00 GMT", Some(119_750)),
-            (
-                "date with space around",
-                " Sun, 29 Nov 2026 12:02:00 GMT ",
-                Some(119_750),
-            ),
-            (
-                "rfc850 date",
-                "Sunday, 29-Nov-26 12:02:00 GMT",
-                Some(119_750),
-            ),
+            ("date with space around", " Sun, 29 Nov 2026 12:02:00 GMT ", Some(119_750)),
+            ("rfc850 date", "Sunday, 29-Nov-26 12:02:00 GMT", Some(119_750)),
             ("asctime date", "Sun Nov 29 12:02:00 2026", Some(119_750)),
             ("past date", "Sun, 29 Nov 2026 12:00:00 GMT", Some(0)),
-            (
-                "date before the epoch",
-                "Wed, 31 Dec 1969 23:59:59 GMT",
-                Some(0),
-            ),
+            ("date before the epoch", "Wed, 31 Dec 1969 23:59:59 GMT", Some(0)),
             ("empty", "", None),
             ("blank", " \t ", None),
             ("plus", "+1", None),
@@ -146,16 +133,8 @@ mod tests {
 
     #[test]
     fn seconds_saturate() {
-        for value in [
-            "18446744073709551615",
-            "18446744073709551616",
-            &"9".repeat(400),
-        ] {
-            assert_eq!(
-                asked(&[value], None, None),
-                Some(Duration::from_secs(u64::MAX)),
-                "{value}"
-            );
+        for value in ["18446744073709551615", "18446744073709551616", &"9".repeat(400)] {
+            assert_eq!(asked(&[value], None, None), Some(Duration::from_secs(u64::MAX)), "{value}");
         }
     }
 
@@ -167,11 +146,7 @@ mod tests {
             ("descending", &["240", "120"], Some(240_000)),
             ("one bad", &["soon", "60"], Some(60_000)),
             ("all bad", &["soon", "-5"], None),
-            (
-                "seconds and a date",
-                &["30", "Sun, 29 Nov 2026 12:01:30 GMT"],
-                Some(89_750),
-            ),
+            ("seconds and a date", &["30", "Sun, 29 Nov 2026 12:01:30 GMT"], Some(89_750)),
         ] {
             assert_eq!(
                 asked(values, None, None),
@@ -188,18 +163,8 @@ mod tests {
         for (label, date, age, expected) in [
             ("no date", None, None, 629_750),
             ("date", Some(date), None, 30_000),
-            (
-                "date with space around",
-                Some("\tSun, 29 Nov 2026 12:10:00 GMT "),
-                None,
-                30_000,
-            ),
-            (
-                "rfc850 date",
-                Some("Sunday, 29-Nov-26 12:10:00 GMT"),
-                None,
-                30_000,
-            ),
+            ("date with space around", Some("\tSun, 29 Nov 2026 12:10:00 GMT "), None, 30_000),
+            ("rfc850 date", Some("Sunday, 29-Nov-26 12:10:00 GMT"), None, 30_000),
             ("later date", Some("Sun, 29 Nov 2026 13:10:00 GMT"), None, 0),
             (
                 "date before the epoch",
@@ -210,12 +175,7 @@ mod tests {
             ("invalid date", Some("1796000000"), None, 629_750),
             ("age", Some(date), Some("300"), 629_750),
             ("age with space around", Some(date), Some(" 300\t"), 629_750),
-            (
-                "age of more than fits",
-                Some(date),
-                Some("99999999999999999999"),
-                629_750,
-            ),
+            ("age of more than fits", Some(date), Some("99999999999999999999"), 629_750),
             ("age zero", Some(date), Some("00"), 30_000),
             ("invalid age", Some(date), Some("soon"), 30_000),
             ("negative age", Some(date), Some("-1"), 30_000),
@@ -231,11 +191,8 @@ mod tests {
 
     #[test]
     fn both_dates_may_be_before_the_epoch() {
-        let delay = asked(
-            &["Thu, 01 Jan 1970 00:01:00 GMT"],
-            Some("Wed, 31 Dec 1969 23:59:00 GMT"),
-            None,
-        );
+        let delay =
+            asked(&["Thu, 01 Jan 1970 00:01:00 GMT"], Some("Wed, 31 Dec 1969 23:59:00 GMT"), None);
         assert_eq!(delay, Some(Duration::from_secs(120)));
     }
 

@@ -110,10 +110,7 @@ impl RetryPolicy {
     /// A policy that sends once and never again.
     #[must_use]
     pub fn never() -> Self {
-        Self::from_valid(Rules {
-            max_attempts: Some(NonZeroU32::MIN),
-            ..Rules::default()
-        })
+        Self::from_valid(Rules { max_attempts: Some(NonZeroU32::MIN), ..Rules::default() })
     }
 
     /// A builder that starts from the defaults.
@@ -127,9 +124,7 @@ impl RetryPolicy {
     }
 
     pub(super) fn from_valid(rules: Rules) -> Self {
-        Self {
-            rules: Arc::new(rules),
-        }
+        Self { rules: Arc::new(rules) }
     }
 
     pub(super) fn rules(&self) -> &Rules {

@@ -44,12 +44,7 @@ impl RetrySession {
     /// A session whose first attempt is about to be sent, or is on its way.
     #[must_use]
     pub fn new(policy: RetryPolicy, class: RetryableMethod) -> Self {
-        Self {
-            policy,
-            class,
-            attempts: 1,
-            previous_delay: None,
-        }
+        Self { policy, class, attempts: 1, previous_delay: None }
     }
 
     /// The number of the current attempt, counted from 1.

@@ -103,9 +103,7 @@ impl FromIterator<StatusCode> for StatusSet {
 
 impl fmt::Debug for StatusSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set()
-            .entries(self.iter().map(|status| status.as_u16()))
-            .finish()
+        f.debug_set().entries(self.iter().map(|status| status.as_u16())).finish()
     }
 }
 
@@ -124,9 +122,6 @@ mod tests {
 
     #[test]
     fn debug_lists_the_codes() {
-        assert_eq!(
-            format!("{:?}", StatusSet::transient()),
-            "{408, 425, 429, 500, 502, 503, 504}"
-        );
+        assert_eq!(format!("{:?}", StatusSet::transient()), "{408, 425, 429, 500, 502, 503, 504}");
     }
 }

@@ -25,9 +25,7 @@ impl TestClock {
     /// A clock that shows `now`.
     #[must_use]
     pub fn new(now: SystemTime) -> Self {
-        Self {
-            now: Arc::new(Mutex::new(now)),
-        }
+        Self { now: Arc::new(Mutex::new(now)) }
     }
 
     /// What it shows.

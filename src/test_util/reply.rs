@@ -17,11 +17,7 @@ pub struct Reply {
 
 #[derive(Clone)]
 pub(super) enum Kind {
-    Response {
-        status: StatusCode,
-        headers: HeaderMap,
-        body: Vec<u8>,
-    },
+    Response { status: StatusCode, headers: HeaderMap, body: Vec<u8> },
     DnsError,
     ConnectError,
     Hang,
@@ -31,11 +27,7 @@ pub(super) enum Kind {
 impl Reply {
     /// A response with this status, no fields and no body.
     pub fn status(status: StatusCode) -> Self {
-        Self::of(Kind::Response {
-            status,
-            headers: HeaderMap::new(),
-            body: Vec::new(),
-        })
+        Self::of(Kind::Response { status, headers: HeaderMap::new(), body: Vec::new() })
     }
 
     /// Adds a field; on a reply that is no response it does nothing.
@@ -82,10 +74,7 @@ impl Reply {
     }
 
     fn of(kind: Kind) -> Self {
-        Self {
-            kind,
-            after: Duration::ZERO,
-        }
+        Self { kind, after: Duration::ZERO }
     }
 }
 

@@ -98,11 +98,7 @@ impl Script {
     /// What has been received so far.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
-        self.state
-            .received
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.state.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn record(&self, request: &Request, extensions: &Extensions) {
@@ -119,23 +115,14 @@ impl Script {
             timeout: request.timeout().copied(),
             resend_count: ResendCount::of(extensions),
         };
-        self.state
-            .received
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(received);
+        self.state.received.lock().unwrap_or_else(PoisonError::into_inner).push(received);
     }
 
     fn next_reply(&self) -> Result<Reply> {
-        match &mut *self
-            .state
-            .replies
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-        {
-            Replies::List(list) => list
-                .pop_front()
-                .ok_or_else(|| Error::middleware(ScriptExhausted)),
+        match &mut *self.state.replies.lock().unwrap_or_else(PoisonError::into_inner) {
+            Replies::List(list) => {
+                list.pop_front().ok_or_else(|| Error::middleware(ScriptExhausted))
+            }
             Replies::Always(reply) => Ok(reply.clone()),
         }
     }
@@ -152,14 +139,8 @@ impl Script {
             tokio::time::sleep(after).await;
         }
         match kind {
-            Kind::Response {
-                status,
-                headers,
-                body,
-            } => {
-                let response = http::Response::builder()
-                    .url(request.url().clone())
-                    .status(status);
+            Kind::Response { status, headers, body } => {
+                let response = http::Response::builder().url(request.url().clone()).status(status);
                 let mut response = response.body(body).map_err(Error::middleware)?;
                 *response.headers_mut() = headers;
                 Ok(Response::from(response))
@@ -216,10 +197,7 @@ impl Faults {
         if let Some(timeout) = timeout {
             fault = fault.timeout(timeout);
         }
-        fault
-            .send()
-            .await
-            .map_err(|error| Error::Reqwest(error.with_url(url)))
+        fault.send().await.map_err(|error| Error::Reqwest(error.with_url(url)))
     }
 
     async fn hang(&self, request: Request) -> Result<Response> {

@@ -68,11 +68,8 @@ fn a_decision_at_any_attempt_waits_within_the_bounds() {
     let headers = HeaderMap::new();
     for number in EDGES {
         let outcome = Outcome::response(StatusCode::BAD_GATEWAY, &headers);
-        let policy = RetryPolicy::builder()
-            .unlimited_attempts()
-            .deadline(Duration::MAX)
-            .build()
-            .unwrap();
+        let policy =
+            RetryPolicy::builder().unlimited_attempts().deadline(Duration::MAX).build().unwrap();
         let class = policy.method_class(&Method::GET, &headers);
         let attempt = Attempt::new(number, class, &Method::GET, outcome, UNIX_EPOCH);
         let decision = policy.decide(&attempt, &mut seeded_jitter(7));
@@ -108,16 +105,8 @@ fn an_interval_without_width_is_its_only_point() {
 async fn a_wait_of_nothing_is_no_wait() {
     let script = Script::always(Reply::status(StatusCode::BAD_GATEWAY));
     let policy = RetryPolicy::new(3, Duration::ZERO, Duration::ZERO).unwrap();
-    scripted(policy.to_builder(), &script)
-        .get(SCRIPTED)
-        .send()
-        .await
-        .unwrap();
-    let sent: Vec<_> = script
-        .received()
-        .iter()
-        .map(|received| received.at)
-        .collect();
+    scripted(policy.to_builder(), &script).get(SCRIPTED).send().await.unwrap();
+    let sent: Vec<_> = script.received().iter().map(|received| received.at).collect();
     assert_eq!(sent, [Duration::ZERO; 3]);
 }
 
@@ -146,11 +135,7 @@ fn draw_many(mut draw: impl FnMut() -> Duration) -> [Duration; 3] {
     const DRAWS: u32 = 10_000;
     let draws: Vec<_> = (0..DRAWS).map(|_| draw()).collect();
     let sum: Duration = draws.iter().sum();
-    [
-        *draws.iter().min().unwrap(),
-        sum / DRAWS,
-        *draws.iter().max().unwrap(),
-    ]
+    [*draws.iter().min().unwrap(), sum / DRAWS, *draws.iter().max().unwrap()]
 }
 
 // F042
@@ -166,25 +151,14 @@ fn jitter_stays_in_its_interval_and_fills_it() {
         ("proportional", proportional, 3, [320, 400, 480]),
         ("full at the longest", Jitter::Full, 9, [0, 400, 800]),
         ("equal at the longest", Jitter::Equal, 9, [400, 600, 800]),
-        (
-            "proportional at the longest",
-            proportional,
-            9,
-            [640, 720, 800],
-        ),
+        ("proportional at the longest", proportional, 9, [640, 720, 800]),
     ] {
         let mut rng = seeded_jitter(7);
         let drawn = draw_many(|| backoff.draw(retry, None, jitter, &mut rng));
         let [least, average, most] = drawn;
         let edge = ms(to - from) / 50;
-        assert!(
-            least >= ms(from) && least <= ms(from) + edge,
-            "{label}: {drawn:?}"
-        );
-        assert!(
-            most <= ms(to) && most >= ms(to) - edge,
-            "{label}: {drawn:?}"
-        );
+        assert!(least >= ms(from) && least <= ms(from) + edge, "{label}: {drawn:?}");
+        assert!(most <= ms(to) && most >= ms(to) - edge, "{label}: {drawn:?}");
         assert!(average.abs_diff(ms(mean)) <= edge, "{label}: {drawn:?}");
     }
 }
@@ -203,14 +177,8 @@ fn a_decorrelated_wait_lies_between_the_base_and_thrice_the_last_one() {
         let drawn = draw_many(|| backoff.draw(2, previous, Jitter::Equal, &mut rng));
         let [least, average, most] = drawn;
         let edge = ms(to - from) / 50;
-        assert!(
-            least >= ms(from) && most <= ms(to),
-            "{previous:?}: {drawn:?}"
-        );
-        assert!(
-            average.abs_diff(ms(mean)) <= edge,
-            "{previous:?}: {drawn:?}"
-        );
+        assert!(least >= ms(from) && most <= ms(to), "{previous:?}: {drawn:?}");
+        assert!(average.abs_diff(ms(mean)) <= edge, "{previous:?}: {drawn:?}");
     }
 }
 
@@ -238,10 +206,7 @@ fn a_factor_that_would_speed_up_or_is_no_number_is_refused() {
         let backoff = Backoff::exponential(ms(100), secs(1)).unwrap();
         let error = backoff.with_factor(factor).unwrap_err();
         assert_eq!(error.setting(), "factor", "{error}");
-        assert!(
-            error.to_string().contains(&format!("{factor:?}")),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&format!("{factor:?}")), "{error}");
     }
 }
 

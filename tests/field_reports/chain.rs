@@ -30,16 +30,11 @@ fn any_number_of_attempts_needs_no_more_stack_than_one() {
     let script = Script::new(replies.chain([Reply::status(StatusCode::OK)]));
     let client = scripted(no_waits().max_attempts(501), &script);
     let call = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let call = client.get(SCRIPTED).send();
         runtime.unwrap().block_on(call).unwrap().status()
     };
-    let thread = thread::Builder::new()
-        .stack_size(STACK)
-        .spawn(call)
-        .unwrap();
+    let thread = thread::Builder::new().stack_size(STACK).spawn(call).unwrap();
     assert_eq!(thread.join().unwrap(), 200);
     assert_eq!(script.received().len(), RESENDS + 1);
 }
@@ -58,9 +53,7 @@ async fn an_inner_signer_signs_each_attempt_afresh() {
     let requests = requests(&server).await;
     let signatures = requests.iter().map(|request| {
         let values = request.headers.get_all("signature").iter();
-        values
-            .map(|value| value.to_str().unwrap())
-            .collect::<Vec<_>>()
+        values.map(|value| value.to_str().unwrap()).collect::<Vec<_>>()
     });
     assert_eq!(signatures.collect::<Vec<_>>(), [["1"], ["2"], ["3"]]);
 }
@@ -70,9 +63,7 @@ async fn an_inner_signer_signs_each_attempt_afresh() {
 async fn what_an_inner_layer_appends_does_not_pile_up() {
     let server = server([reply(503)]).await;
     let append = BeforeSend(|request: &mut Request, _: &mut Extensions| {
-        request
-            .headers_mut()
-            .append("traceparent", "inner".parse().unwrap());
+        request.headers_mut().append("traceparent", "inner".parse().unwrap());
     });
     let client = chain(no_waits().max_attempts(5)).with(append).build();
     let get = client.get(server.uri()).header("traceparent", "callers");
@@ -110,17 +101,11 @@ async fn an_inner_layer_knows_which_resend_it_sees() {
 async fn resends_are_counted_from_nought_for_each_call() {
     let (seen, note) = noting_resends();
     let script = Script::always(Reply::status(StatusCode::BAD_GATEWAY));
-    let client = chain(no_waits().max_attempts(2))
-        .with(note)
-        .with(script)
-        .build();
+    let client = chain(no_waits().max_attempts(2)).with(note).with(script).build();
     let mut extensions = Extensions::new();
     for _ in 0..2 {
         let request = client.get(SCRIPTED).build().unwrap();
-        client
-            .execute_with_extensions(request, &mut extensions)
-            .await
-            .unwrap();
+        client.execute_with_extensions(request, &mut extensions).await.unwrap();
     }
     assert_eq!(seen.lock().unwrap()[..], [0, 1, 0, 1]);
 }
@@ -172,11 +157,7 @@ impl Middleware for Marking {
             value.push_str(", changed");
             found
         });
-        assert_eq!(
-            callers.as_deref(),
-            Some("the caller's"),
-            "attempt {attempt}"
-        );
+        assert_eq!(callers.as_deref(), Some("the caller's"), "attempt {attempt}");
         next.run(request, extensions).await
     }
 }
@@ -192,25 +173,17 @@ async fn an_attempt_starts_from_the_callers_extensions_and_the_last_one_leaves_i
         ("given up", vec![unavailable; 3], 3),
     ] {
         let script = Script::new(statuses.into_iter().map(Reply::status));
-        let marking = Marking {
-            attempts: AtomicU32::new(0),
-        };
+        let marking = Marking { attempts: AtomicU32::new(0) };
         let client = chain(no_waits()).with(marking).with(script.clone()).build();
         let mut extensions = Extensions::new();
         extensions.insert(String::from("the caller's"));
         let request = client.get(SCRIPTED).build().unwrap();
-        let result = client
-            .execute_with_extensions(request, &mut extensions)
-            .await;
+        let result = client.execute_with_extensions(request, &mut extensions).await;
         result.unwrap_or_else(|error| panic!("{label}: {error}"));
         assert_eq!(extensions.get(), Some(&Marker(sent)), "{label}");
         let callers = extensions.get::<String>().map(String::as_str);
         assert_eq!(callers, Some("the caller's, changed"), "{label}");
-        assert_eq!(
-            script.received().len(),
-            usize::try_from(sent).unwrap(),
-            "{label}"
-        );
+        assert_eq!(script.received().len(), usize::try_from(sent).unwrap(), "{label}");
     }
 }
 
@@ -240,11 +213,7 @@ async fn calls_side_by_side_count_their_attempts_apart() {
 /// What a server saw of one call, how many attempts that call counts, and why it made no more.
 async fn one_call(method: &Method, act: Act, tls: bool) -> (Seen, usize, Option<StopReason>) {
     let server = WireServer::start(&[act]).await;
-    let url = if tls {
-        server.https_url()
-    } else {
-        server.url()
-    };
+    let url = if tls { server.https_url() } else { server.url() };
     let timeout = matches!(act, Act::Hang).then_some(HANGING);
     let policy = no_waits().max_attempts(2).attempt_timeout(timeout);
     let tracker = RetryTracker::new();
@@ -252,11 +221,7 @@ async fn one_call(method: &Method, act: Act, tls: bool) -> (Seen, usize, Option<
     // The call's outcome matters elsewhere.
     let _ = request.with_extension(tracker.clone()).send().await;
     let history = tracker.history().unwrap();
-    (
-        server.finish().await,
-        history.attempts().len(),
-        history.stop_reason(),
-    )
+    (server.finish().await, history.attempts().len(), history.stop_reason())
 }
 
 // F111
@@ -271,15 +236,9 @@ async fn no_failure_makes_a_post_be_sent_twice() {
         ("status", UNAVAILABLE, false, 1),
         ("TLS cut", Act::Close, true, 0),
     ] {
-        let (post, get) = join(
-            one_call(&Method::POST, act, tls),
-            one_call(&Method::GET, act, tls),
-        )
-        .await;
-        let seen = |sent| Seen {
-            connections: sent,
-            requests: sent * requests,
-        };
+        let (post, get) =
+            join(one_call(&Method::POST, act, tls), one_call(&Method::GET, act, tls)).await;
+        let seen = |sent| Seen { connections: sent, requests: sent * requests };
         let stopped = Some(StopReason::NotIdempotent);
         assert_eq!(post, (seen(1), 1, stopped), "{label}");
         // So it is the method that stops it, not the failure.
@@ -294,19 +253,11 @@ async fn a_refused_post_is_attempted_once() {
     let nobody = RefusedPort::new();
     let tracker = RetryTracker::new();
     let post = client(no_waits()).post(nobody.url());
-    let error = post
-        .with_extension(tracker.clone())
-        .send()
-        .await
-        .unwrap_err();
+    let error = post.with_extension(tracker.clone()).send().await.unwrap_err();
     assert!(error.is_connect(), "{error:?}");
     let history = tracker.history().unwrap();
     assert_eq!(history.attempts().len(), 1, "{history}");
-    assert_eq!(
-        history.stop_reason(),
-        Some(StopReason::NotIdempotent),
-        "{history}"
-    );
+    assert_eq!(history.stop_reason(), Some(StopReason::NotIdempotent), "{history}");
 }
 
 // F111
@@ -324,10 +275,8 @@ async fn a_method_nobody_knows_is_not_repeated() {
 // F111
 #[tokio::test]
 async fn the_method_is_the_callers_whatever_an_inner_layer_makes_of_it() {
-    for (callers, sent_as, sent) in [
-        (Method::POST, Method::GET, 1),
-        (Method::GET, Method::POST, 2),
-    ] {
+    for (callers, sent_as, sent) in [(Method::POST, Method::GET, 1), (Method::GET, Method::POST, 2)]
+    {
         let script = Script::always(Reply::status(StatusCode::BAD_GATEWAY));
         let change = sent_as.clone();
         let inner = BeforeSend(move |request: &mut Request, _: &mut Extensions| {
@@ -335,16 +284,8 @@ async fn the_method_is_the_callers_whatever_an_inner_layer_makes_of_it() {
         });
         let policy = no_waits().max_attempts(2);
         let client = chain(policy).with(inner).with(script.clone()).build();
-        client
-            .request(callers.clone(), SCRIPTED)
-            .send()
-            .await
-            .unwrap();
-        assert_eq!(
-            script.received().len(),
-            sent,
-            "{callers}, sent as {sent_as}"
-        );
+        client.request(callers.clone(), SCRIPTED).send().await.unwrap();
+        assert_eq!(script.received().len(), sent, "{callers}, sent as {sent_as}");
     }
 }
 
@@ -352,10 +293,7 @@ async fn the_method_is_the_callers_whatever_an_inner_layer_makes_of_it() {
 #[tokio::test]
 async fn a_cookie_of_a_failed_attempt_is_sent_with_the_next_one() {
     let server = server([reply(503).insert_header("set-cookie", "a=1"), reply(200)]).await;
-    let http = reqwest::Client::builder()
-        .no_proxy()
-        .cookie_store(true)
-        .build();
+    let http = reqwest::Client::builder().no_proxy().cookie_store(true).build();
     let client = ClientBuilder::new(http.unwrap())
         .with(RetryMiddleware::new(no_waits().build().unwrap()))
         .build();
@@ -363,9 +301,7 @@ async fn a_cookie_of_a_failed_attempt_is_sent_with_the_next_one() {
     let requests = requests(&server).await;
     let cookies = requests.iter().map(|request| {
         let values = request.headers.get_all("cookie").iter();
-        values
-            .map(|value| value.to_str().unwrap())
-            .collect::<Vec<_>>()
+        values.map(|value| value.to_str().unwrap()).collect::<Vec<_>>()
     });
     assert_eq!(cookies.collect::<Vec<_>>(), [&[][..], &["a=1"]]);
 }
@@ -380,10 +316,7 @@ async fn the_inner_chain_runs_in_full_for_each_attempt() {
         ("resent", no_waits(), 2),
     ] {
         let ways = Arc::new(Mutex::new(Vec::new()));
-        let layer = |name| Passing {
-            name,
-            ways: Arc::clone(&ways),
-        };
+        let layer = |name| Passing { name, ways: Arc::clone(&ways) };
         let client = chain(policy)
             .with(layer("first"))
             .with(layer("second"))
@@ -403,10 +336,7 @@ struct Passing {
 
 impl Passing {
     fn note(&self, way: &str) {
-        self.ways
-            .lock()
-            .unwrap()
-            .push(format!("{way} {}", self.name));
+        self.ways.lock().unwrap().push(format!("{way} {}", self.name));
     }
 }
 

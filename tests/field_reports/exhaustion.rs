@@ -31,10 +31,7 @@ async fn the_last_error_still_says_that_it_is_a_timeout() {
         let url = error.url().map(reqwest::Url::as_str);
         assert_eq!(url, Some(server.url().as_str()), "{attempts}");
         let sent = usize::try_from(attempts).unwrap();
-        let seen = Seen {
-            connections: sent,
-            requests: sent,
-        };
+        let seen = Seen { connections: sent, requests: sent };
         assert_eq!(server.finish().await, seen, "{attempts}");
     });
     join_all(all).await;
@@ -60,11 +57,7 @@ async fn the_last_error_is_the_one_that_reqwest_alone_would_give() {
         assert_eq!(format!("{error:?}"), format!("{bare:?}"), "{attempts}");
         let history = tracker.history().unwrap();
         assert_eq!(history.attempts().len(), usize::try_from(attempts).unwrap());
-        assert_eq!(
-            history.stop_reason(),
-            Some(StopReason::AttemptsExhausted),
-            "{attempts}"
-        );
+        assert_eq!(history.stop_reason(), Some(StopReason::AttemptsExhausted), "{attempts}");
     }
 }
 
@@ -85,11 +78,7 @@ async fn the_last_error_still_tells_the_status_that_an_inner_layer_made_it_from(
 // F049
 #[tokio::test]
 async fn the_last_response_comes_back_with_its_body_unread() {
-    let body = |text: &str| {
-        reply(503)
-            .insert_header("x-shard", text)
-            .set_body_string(text)
-    };
+    let body = |text: &str| reply(503).insert_header("x-shard", text).set_body_string(text);
     let server = server([body("a1"), body("a2")]).await;
     let client = client(no_waits().max_attempts(2));
     let response = client.get(server.uri()).send().await.unwrap();
@@ -105,11 +94,7 @@ async fn a_deadline_that_forbids_the_next_wait_returns_the_response_in_hand() {
     let script = Script::always(Reply::status(StatusCode::SERVICE_UNAVAILABLE).body("x"));
     let started = Instant::now();
     let policy = constant_waits(ms(200)).max_attempts(9).deadline(ms(300));
-    let response = scripted(policy, &script)
-        .get(SCRIPTED)
-        .send()
-        .await
-        .unwrap();
+    let response = scripted(policy, &script).get(SCRIPTED).send().await.unwrap();
     assert_eq!(response.status(), 503);
     assert_eq!(waits(&script), [ms(200)]);
     assert_eq!(started.elapsed(), ms(200));
@@ -123,11 +108,7 @@ async fn a_deadline_that_forbids_the_next_wait_returns_the_response_in_hand() {
 async fn a_deadline_that_forbids_the_next_wait_returns_the_error_in_hand() {
     let script = Script::always(Reply::connect_error());
     let policy = constant_waits(ms(200)).max_attempts(9).deadline(ms(300));
-    let error = scripted(policy, &script)
-        .get(SCRIPTED)
-        .send()
-        .await
-        .unwrap_err();
+    let error = scripted(policy, &script).get(SCRIPTED).send().await.unwrap_err();
     assert!(error.is_connect(), "{error:?}");
     assert_eq!(waits(&script), [ms(200)]);
 }
@@ -152,31 +133,21 @@ async fn an_error_of_an_inner_layer_comes_out_as_it_went_in() {
         ("retried and given up", no_waits().classifier(always), 3),
     ] {
         let script = Script::always(Reply::error(|| Error::middleware(TokenExpired)));
-        let error = scripted(policy, &script)
-            .get(SCRIPTED)
-            .send()
-            .await
-            .unwrap_err();
+        let error = scripted(policy, &script).get(SCRIPTED).send().await.unwrap_err();
         assert_eq!(script.received().len(), sent, "{label}");
         let Error::Middleware(error) = error else {
             panic!("{label}: {error:?}");
         };
-        assert!(
-            error.downcast_ref::<TokenExpired>().is_some(),
-            "{label}: {error:?}"
-        );
+        assert!(error.downcast_ref::<TokenExpired>().is_some(), "{label}: {error:?}");
         assert_eq!(error.to_string(), "the token has expired", "{label}");
     }
 }
 
 fn reasons(history: &RetryHistory) -> Vec<RetryReason> {
-    let reasons = history
-        .attempts()
-        .iter()
-        .map(|attempt| match attempt.decision() {
-            RetryDecision::RetryAfter { reason, .. } => Some(reason),
-            _ => None,
-        });
+    let reasons = history.attempts().iter().map(|attempt| match attempt.decision() {
+        RetryDecision::RetryAfter { reason, .. } => Some(reason),
+        _ => None,
+    });
     reasons.flatten().collect()
 }
 
@@ -186,24 +157,9 @@ async fn a_response_after_resends_tells_how_many_there_were_and_why() {
     let unavailable = RetryReason::Status(StatusCode::SERVICE_UNAVAILABLE);
     let server_error = RetryReason::Status(StatusCode::INTERNAL_SERVER_ERROR);
     for (label, statuses, told, reason) in [
-        (
-            "recovered",
-            [503, 500, 200],
-            &[unavailable, server_error][..],
-            StopReason::Completed,
-        ),
-        (
-            "given up",
-            [503, 500, 502],
-            &[unavailable, server_error],
-            StopReason::AttemptsExhausted,
-        ),
-        (
-            "ended by a 404",
-            [503, 404, 200],
-            &[unavailable],
-            StopReason::Permanent,
-        ),
+        ("recovered", [503, 500, 200], &[unavailable, server_error][..], StopReason::Completed),
+        ("given up", [503, 500, 502], &[unavailable, server_error], StopReason::AttemptsExhausted),
+        ("ended by a 404", [503, 404, 200], &[unavailable], StopReason::Permanent),
     ] {
         let server = server(statuses.map(reply)).await;
         let response = client(no_waits()).get(server.uri()).send().await.unwrap();
@@ -220,28 +176,16 @@ async fn a_response_after_resends_tells_how_many_there_were_and_why() {
 #[tokio::test(start_paused = true)]
 async fn a_tracker_tells_the_same_of_an_error() {
     let unavailable = StatusCode::SERVICE_UNAVAILABLE;
-    let script = Script::new([
-        Reply::status(unavailable),
-        Reply::dns_error(),
-        Reply::connect_error(),
-    ]);
+    let script =
+        Script::new([Reply::status(unavailable), Reply::dns_error(), Reply::connect_error()]);
     let tracker = RetryTracker::new();
     let get = scripted(constant_waits(ms(50)), &script).get(SCRIPTED);
-    get.with_extension(tracker.clone())
-        .send()
-        .await
-        .unwrap_err();
+    get.with_extension(tracker.clone()).send().await.unwrap_err();
     let history = tracker.history().unwrap();
     assert_eq!(history.resends(), 2);
-    let expected = [
-        RetryReason::Status(unavailable),
-        RetryReason::Fault(FaultKind::Dns),
-    ];
+    let expected = [RetryReason::Status(unavailable), RetryReason::Fault(FaultKind::Dns)];
     assert_eq!(reasons(&history), expected);
-    let waited = history
-        .attempts()
-        .iter()
-        .filter_map(|attempt| attempt.decision().delay());
+    let waited = history.attempts().iter().filter_map(|attempt| attempt.decision().delay());
     assert_eq!(waited.sum::<Duration>(), ms(100));
     assert_eq!(history.stop_reason(), Some(StopReason::AttemptsExhausted));
 }

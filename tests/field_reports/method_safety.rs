@@ -57,13 +57,7 @@ async fn a_key_makes_a_post_repeatable_where_keys_are_honoured() {
         ("in another case", true, "IDEMPOTENCY-Key", "k1", 2),
         ("empty", true, "Idempotency-Key", "", 1),
         ("blank", true, "Idempotency-Key", " ", 1),
-        (
-            "without the policy's word",
-            false,
-            "Idempotency-Key",
-            "k1",
-            1,
-        ),
+        ("without the policy's word", false, "Idempotency-Key", "k1", 1),
         ("another field", true, "X-Request-Id", "k1", 1),
     ] {
         let server = server([reply(503), reply(200)]).await;
@@ -80,9 +74,8 @@ async fn the_field_of_the_key_is_for_the_application_to_name() {
     let field = http::HeaderName::from_static("x-request-id");
     for (name, sent) in [("X-Request-Id", 2), ("Idempotency-Key", 1)] {
         let server = server([reply(503), reply(200)]).await;
-        let policy = no_waits()
-            .honour_idempotency_keys(true)
-            .idempotency_key_fields([field.clone()]);
+        let policy =
+            no_waits().honour_idempotency_keys(true).idempotency_key_fields([field.clone()]);
         let post = client(policy).post(server.uri()).header(name, "k1");
         post.send().await.unwrap();
         assert_eq!(requests(&server).await.len(), sent, "{name}");
@@ -94,10 +87,7 @@ async fn the_field_of_the_key_is_for_the_application_to_name() {
 async fn the_callers_key_goes_out_once_and_unchanged_each_time() {
     let server = server([reply(503), reply(200)]).await;
     let client = client(no_waits().honour_idempotency_keys(true));
-    let post = client
-        .post(server.uri())
-        .header("Idempotency-Key", "mine")
-        .body("charge");
+    let post = client.post(server.uri()).header("Idempotency-Key", "mine").body("charge");
     assert_eq!(post.send().await.unwrap().status(), 200);
     let requests = requests(&server).await;
     assert_eq!(requests.len(), 2);
@@ -144,13 +134,7 @@ async fn a_fault_is_ridden_out_for_what_is_idempotent_or_marked_as_such() {
     let cases = [
         ("GET", Method::GET, false, 2, StopReason::AttemptsExhausted),
         ("POST", Method::POST, false, 1, StopReason::NotIdempotent),
-        (
-            "marked POST",
-            Method::POST,
-            true,
-            2,
-            StopReason::AttemptsExhausted,
-        ),
+        ("marked POST", Method::POST, true, 2, StopReason::AttemptsExhausted),
     ];
     let all = cases.map(|(label, method, marked, sent, reason)| async move {
         let expected = (sent, Some(reason));
@@ -161,10 +145,7 @@ async fn a_fault_is_ridden_out_for_what_is_idempotent_or_marked_as_such() {
             let server = WireServer::start(&[act]).await;
             let attempts = two_attempts(&method, marked, &server.url()).await;
             assert_eq!(attempts, expected, "{label}, {act_label}");
-            let seen = Seen {
-                connections: sent,
-                requests: sent,
-            };
+            let seen = Seen { connections: sent, requests: sent };
             assert_eq!(server.finish().await, seen, "{label}, {act_label}");
         }
     });

@@ -73,9 +73,7 @@ async fn a_body_that_can_be_sent_once_is_the_reason_if_its_request_fails() {
 // F074
 #[tokio::test]
 async fn every_attempt_sends_the_same_bytes_and_length() {
-    let body: Vec<u8> = (0..1 << 20)
-        .map(|at: u32| at.to_le_bytes()[at as usize % 3])
-        .collect();
+    let body: Vec<u8> = (0..1 << 20).map(|at: u32| at.to_le_bytes()[at as usize % 3]).collect();
     let length = body.len().to_string();
     let server = server([reply(503), reply(503), reply(200)]).await;
     let put = client(no_waits()).put(server.uri()).body(body.clone());
@@ -85,11 +83,7 @@ async fn every_attempt_sends_the_same_bytes_and_length() {
     for (at, request) in requests.iter().enumerate() {
         let lengths: Vec<_> = request.headers.get_all("content-length").iter().collect();
         assert_eq!(lengths, [length.as_str()], "{at}");
-        assert!(
-            request.body == body,
-            "{at}: {} bytes, not the same",
-            request.body.len()
-        );
+        assert!(request.body == body, "{at}: {} bytes, not the same", request.body.len());
     }
 }
 
@@ -136,31 +130,15 @@ impl Middleware for Dropping {
 async fn copies(method: Method, attempts: u32, assume_idempotent: bool) -> (Vec<bool>, usize) {
     let alive = Arc::new(());
     let seen = Arc::default();
-    let dropping = Dropping {
-        alive: Arc::downgrade(&alive),
-        seen: Arc::clone(&seen),
-    };
-    let body = Bytes::from_owner(Counted {
-        bytes: b"two gigabytes",
-        _alive: alive,
-    });
-    let policy = no_waits()
-        .max_attempts(attempts)
-        .assume_idempotent(assume_idempotent);
+    let dropping = Dropping { alive: Arc::downgrade(&alive), seen: Arc::clone(&seen) };
+    let body = Bytes::from_owner(Counted { bytes: b"two gigabytes", _alive: alive });
+    let policy = no_waits().max_attempts(attempts).assume_idempotent(assume_idempotent);
     let client = chain(policy).with(dropping).build();
-    client
-        .request(method, SCRIPTED)
-        .body(body)
-        .send()
-        .await
-        .unwrap();
+    client.request(method, SCRIPTED).body(body).send().await.unwrap();
     let seen = seen.lock().unwrap();
     let mut places: Vec<_> = seen.iter().map(|copied| copied.at).collect();
     places.dedup();
-    (
-        seen.iter().map(|copied| copied.is_kept).collect(),
-        places.len(),
-    )
+    (seen.iter().map(|copied| copied.is_kept).collect(), places.len())
 }
 
 // F076
@@ -168,13 +146,7 @@ async fn copies(method: Method, attempts: u32, assume_idempotent: bool) -> (Vec<
 async fn a_body_is_kept_only_while_a_resend_can_follow_and_never_copied() {
     for (label, method, attempts, assume_idempotent, kept) in [
         ("one attempt", Method::PUT, 1, false, &[false][..]),
-        (
-            "three attempts",
-            Method::PUT,
-            3,
-            false,
-            &[true, true, false],
-        ),
+        ("three attempts", Method::PUT, 3, false, &[true, true, false]),
         ("not idempotent", Method::POST, 3, false, &[false]),
         ("assumed idempotent", Method::POST, 2, true, &[true, false]),
     ] {
@@ -208,13 +180,8 @@ async fn a_change_that_an_inner_layer_makes_to_the_request_is_made_to_a_fresh_on
         let body = request.body().and_then(Body::as_bytes).unwrap();
         let wrapped = format!("<{}>", String::from_utf8_lossy(body));
         *request.body_mut() = Some(wrapped.into());
-        request
-            .headers_mut()
-            .append("content-encoding", "angle".parse().unwrap());
-        request
-            .url_mut()
-            .query_pairs_mut()
-            .append_pair("wrapped", "yes");
+        request.headers_mut().append("content-encoding", "angle".parse().unwrap());
+        request.url_mut().query_pairs_mut().append_pair("wrapped", "yes");
     });
     let client = chain(no_waits()).with(wrap).build();
     let put = client.put(server.uri()).body("json");

@@ -56,18 +56,11 @@ async fn a_resend_waits_as_long_as_the_server_asked_rather_than_the_backoff() {
     for status in [UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS] {
         let script = Script::new([Reply::status(status).header(RETRY_AFTER, 2), ok()]);
         let policy = RetryPolicy::builder().backoff(Backoff::constant(ms(10)));
-        let response = scripted(policy, &script)
-            .get(SCRIPTED)
-            .send()
-            .await
-            .unwrap();
+        let response = scripted(policy, &script).get(SCRIPTED).send().await.unwrap();
         assert_eq!(response.status(), 200);
         let waits = waits(&script);
         assert_eq!(waits.len(), 1, "{waits:?}");
-        assert!(
-            (secs(2)..=ms(2_201)).contains(&waits[0]),
-            "{status}: {waits:?}"
-        );
+        assert!((secs(2)..=ms(2_201)).contains(&waits[0]), "{status}: {waits:?}");
         let asked = history(&response).attempts()[0].server_delay();
         assert_eq!(asked, Some(secs(2)), "{status}");
     }
@@ -90,9 +83,7 @@ async fn a_rule_of_the_application_sees_all_there_is_to_know_of_an_attempt() {
     let log = Arc::clone(&shown);
     let classifier = move |attempt: &Attempt<'_>| {
         let outcome = match attempt.outcome() {
-            Outcome::Response {
-                status, headers, ..
-            } => {
+            Outcome::Response { status, headers, .. } => {
                 format!("{} {:?}", status.as_u16(), headers.get("x-shard"))
             }
             Outcome::Fault { fault, error, .. } => {
@@ -116,11 +107,7 @@ async fn a_rule_of_the_application_sees_all_there_is_to_know_of_an_attempt() {
         ok(),
     ]);
     let client = scripted(constant_waits(secs(3)).classifier(classifier), &script);
-    client
-        .get("http://service.test/items?page=1")
-        .send()
-        .await
-        .unwrap();
+    client.get("http://service.test/items?page=1").send().await.unwrap();
 
     let target = "GET service.test/items";
     let row = |number, outcome: &str, elapsed, previous| Shown {
@@ -158,17 +145,12 @@ async fn one_client_can_treat_hosts_differently() {
 // F016
 #[tokio::test(start_paused = true)]
 async fn a_date_in_the_past_leaves_the_wait_to_the_backoff() {
-    for (label, jitter, bounds) in [
-        ("none", Jitter::None, ms(100)..=ms(101)),
-        ("equal", Jitter::Equal, ms(50)..=ms(101)),
-    ] {
+    for (label, jitter, bounds) in
+        [("none", Jitter::None, ms(100)..=ms(101)), ("equal", Jitter::Equal, ms(50)..=ms(101))]
+    {
         let script = Script::new([asking("Sun, 06 Nov 1994 08:49:37 GMT"), ok()]);
         let policy = constant_waits(ms(100)).jitter(jitter);
-        let response = scripted(policy, &script)
-            .get(SCRIPTED)
-            .send()
-            .await
-            .unwrap();
+        let response = scripted(policy, &script).get(SCRIPTED).send().await.unwrap();
         assert_eq!(response.status(), 200, "{label}");
         let waits = waits(&script);
         assert_eq!(waits.len(), 1, "{label}: {waits:?}");
@@ -196,19 +178,10 @@ fn however_many_seconds_the_server_asks_for_it_never_means_now() {
         assert!(asked >= secs(9_223_372_036), "{value}: {asked:?}");
 
         let reason = decide_for(&stops, value.as_bytes()).stop_reason();
-        let StopReason::ServerDelayTooLong {
-            asked: told,
-            allowed,
-            ..
-        } = reason.unwrap()
-        else {
+        let StopReason::ServerDelayTooLong { asked: told, allowed, .. } = reason.unwrap() else {
             panic!("{value}: {reason:?}");
         };
-        assert_eq!(
-            (told, allowed),
-            (asked, constants::MAX_SERVER_DELAY),
-            "{value}"
-        );
+        assert_eq!((told, allowed), (asked, constants::MAX_SERVER_DELAY), "{value}");
 
         let wait = decide_for(&clamps, value.as_bytes()).delay();
         assert_eq!(wait, Some(secs(45)), "{value}");
@@ -218,9 +191,7 @@ fn however_many_seconds_the_server_asks_for_it_never_means_now() {
 // F019
 #[tokio::test(start_paused = true)]
 async fn a_value_that_breaks_the_grammar_never_fails_the_call() {
-    for value in [
-        "0.503", "1.", ".5", "1e3", "", "soon", "5s", "1,2", "0x10", "٣",
-    ] {
+    for value in ["0.503", "1.", ".5", "1e3", "", "soon", "5s", "1,2", "0x10", "٣"] {
         assert_eq!(seconds_field(value.as_bytes()), None, "{value:?}");
         let bytes = HeaderValue::from_bytes(value.as_bytes()).unwrap();
         let script = Script::new([unavailable().header(RETRY_AFTER, bytes), ok()]);
@@ -234,13 +205,9 @@ async fn a_value_that_breaks_the_grammar_never_fails_the_call() {
 // F021
 #[test]
 fn a_lone_number_is_seconds_and_never_a_piece_of_a_date() {
-    for (value, expected) in [
-        ("-3", None),
-        ("+3", None),
-        ("1.5", None),
-        ("Wed", None),
-        ("2026", Some(secs(2026))),
-    ] {
+    for (value, expected) in
+        [("-3", None), ("+3", None), ("1.5", None), ("Wed", None), ("2026", Some(secs(2026)))]
+    {
         assert_eq!(seconds_field(value.as_bytes()), expected, "{value:?}");
     }
 }
@@ -257,11 +224,7 @@ fn bytes_that_are_no_ascii_digits_are_no_number() {
         ("digits and then no UTF-8", b"12\xff"),
     ] {
         assert_eq!(seconds_field(value), None, "{label}");
-        assert_eq!(
-            decide_for(&own_wait(), value).delay(),
-            Some(ms(13)),
-            "{label}"
-        );
+        assert_eq!(decide_for(&own_wait(), value).delay(), Some(ms(13)), "{label}");
     }
 }
 
@@ -296,11 +259,7 @@ async fn no_request_is_sent_before_the_time_that_the_server_named() {
         let script = Script::new([asking(value), ok()]);
         let client = scripted(constant_waits(ms(13)), &script);
         let response = client.get(SCRIPTED).send().await.unwrap();
-        assert_eq!(
-            waits(&script),
-            Vec::from_iter(expected),
-            "{value}: {response:?}"
-        );
+        assert_eq!(waits(&script), Vec::from_iter(expected), "{value}: {response:?}");
     }
 }
 
@@ -309,11 +268,7 @@ async fn no_request_is_sent_before_the_time_that_the_server_named() {
 async fn a_delay_over_the_limit_can_be_clamped_to_it_by_choice() {
     let script = Script::new([asking("3600"), ok()]);
     let policy = constant_waits(ms(13)).server_delays(ServerDelays::ClampedTo(secs(30)));
-    scripted(policy, &script)
-        .get(SCRIPTED)
-        .send()
-        .await
-        .unwrap();
+    scripted(policy, &script).get(SCRIPTED).send().await.unwrap();
     assert_eq!(waits(&script), [secs(30)]);
 }
 
@@ -324,24 +279,8 @@ async fn the_servers_directive_vetoes_and_promotes_but_lifts_no_limit() {
     for (label, method, status, directive, attempts, sent, reason) in [
         ("veto", Method::GET, 503, "false", 3, 1, ServerRefused),
         ("promotion", Method::GET, 409, "true", 3, 2, Completed),
-        (
-            "promoted POST",
-            Method::POST,
-            409,
-            "true",
-            3,
-            1,
-            NotIdempotent,
-        ),
-        (
-            "promoted, no attempts left",
-            Method::GET,
-            409,
-            "true",
-            1,
-            1,
-            AttemptsExhausted,
-        ),
+        ("promoted POST", Method::POST, 409, "true", 3, 1, NotIdempotent),
+        ("promoted, no attempts left", Method::GET, 409, "true", 1, 1, AttemptsExhausted),
         ("no directive", Method::GET, 409, "maybe", 3, 1, Permanent),
     ] {
         let field = HeaderName::from_static("x-should-retry");
@@ -350,17 +289,9 @@ async fn the_servers_directive_vetoes_and_promotes_but_lifts_no_limit() {
         let client = client(no_waits().max_attempts(attempts).profile(profile));
         let tracker = reqwest_typed_retry::RetryTracker::new();
         let request = client.request(method, server.uri());
-        request
-            .with_extension(tracker.clone())
-            .send()
-            .await
-            .unwrap();
+        request.with_extension(tracker.clone()).send().await.unwrap();
         assert_eq!(requests(&server).await.len(), sent, "{label}");
-        assert_eq!(
-            tracker.history().unwrap().stop_reason(),
-            Some(reason),
-            "{label}"
-        );
+        assert_eq!(tracker.history().unwrap().stop_reason(), Some(reason), "{label}");
     }
 }
 
@@ -380,11 +311,7 @@ async fn a_veto_of_what_is_permanent_anyway_gives_nothing_up() {
 // F027
 #[tokio::test]
 async fn a_directive_that_no_profile_names_is_inert() {
-    let server = server([
-        reply(503).insert_header("x-should-retry", "false"),
-        reply(200),
-    ])
-    .await;
+    let server = server([reply(503).insert_header("x-should-retry", "false"), reply(200)]).await;
     let response = client(no_waits()).get(server.uri()).send().await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(requests(&server).await.len(), 2);
@@ -401,11 +328,7 @@ async fn the_date_of_a_stored_response_is_not_taken_for_now() {
     };
     for (label, reply, expected) in [
         ("fresh", closed(now), secs(2)),
-        (
-            "fresh, from a server whose clock is behind",
-            closed(now - secs(30)),
-            secs(32),
-        ),
+        ("fresh, from a server whose clock is behind", closed(now - secs(30)), secs(32)),
         ("stored", closed(now - secs(600)).header(AGE, 600), secs(2)),
     ] {
         let script = Script::new([reply, ok()]);
@@ -471,14 +394,12 @@ async fn a_rule_of_the_application_can_hand_over_a_delay_that_an_inner_layer_hid
         let delay = Some(limited(error?)?.wait);
         Some(Verdict::Transient { delay })
     });
-    let hide = AfterSend(
-        |result: reqwest_middleware::Result<Response>| match result {
-            Ok(response) if response.status() == StatusCode::TOO_MANY_REQUESTS => {
-                Err(Error::middleware(Limited { wait: secs(21) }))
-            }
-            result => result,
-        },
-    );
+    let hide = AfterSend(|result: reqwest_middleware::Result<Response>| match result {
+        Ok(response) if response.status() == StatusCode::TOO_MANY_REQUESTS => {
+            Err(Error::middleware(Limited { wait: secs(21) }))
+        }
+        result => result,
+    });
     let client = chain(policy).with(hide).with(script.clone()).build();
     let response = client.get(SCRIPTED).send().await.unwrap();
     assert_eq!(response.status(), 200);
@@ -507,10 +428,7 @@ fn a_delay_from_a_rule_of_the_application_is_never_undercut_and_bound_by_the_sam
     assert_eq!(source, DelaySource::Classifier);
     let decision = decide(secs(61));
     let reason = decision.stop_reason();
-    assert!(
-        matches!(reason, Some(StopReason::ServerDelayTooLong { .. })),
-        "{decision}"
-    );
+    assert!(matches!(reason, Some(StopReason::ServerDelayTooLong { .. })), "{decision}");
 }
 
 // F035
@@ -552,10 +470,7 @@ fn jitter_only_stretches_what_the_server_asked_for_also_at_the_limit() {
                 "{label}, {value}: {first:?} to {last:?}"
             );
             let width = *bounds.end() - *bounds.start();
-            assert!(
-                *last - *first > width / 2,
-                "{label}, {value}: {first:?} to {last:?}"
-            );
+            assert!(*last - *first > width / 2, "{label}, {value}: {first:?} to {last:?}");
         }
     }
 }

@@ -64,10 +64,7 @@ pub(crate) fn scripted(policy: RetryPolicyBuilder, script: &Script) -> ClientWit
         .generator(seeded_jitter(7))
         .build()
         .unwrap();
-    ClientBuilder::new(http())
-        .with(retry)
-        .with(script.clone())
-        .build()
+    ClientBuilder::new(http()).with(retry).with(script.clone()).build()
 }
 
 pub(crate) const SCRIPTED: &str = "http://service.test/";
@@ -75,10 +72,7 @@ pub(crate) const SCRIPTED: &str = "http://service.test/";
 /// The waits between the requests that the script received.
 pub(crate) fn waits(script: &Script) -> Vec<Duration> {
     let received = script.received();
-    received
-        .windows(2)
-        .map(|pair| pair[1].at - pair[0].at)
-        .collect()
+    received.windows(2).map(|pair| pair[1].at - pair[0].at).collect()
 }
 
 pub(crate) fn history(response: &Response) -> RetryHistory {
@@ -305,8 +299,7 @@ fn is_whole(request: &[u8]) -> bool {
     };
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length")
-            .then(|| value.trim().parse::<usize>().unwrap())
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
     });
     body.len() >= length.unwrap_or(0)
 }
