@@ -1,38 +1,23 @@
-//! The effects oracle: thousands of operations of mixed methods against servers that act, and fail in
-//! every way they can, by seeded chance. The servers record each effect by operation; they are the
-//! only witness.
+//! The workload: servers that act, and fail in every way they can, by seeded chance; operations of
+//! mixed methods against them; and the record of what the servers did.
 //!
-//! - An unmarked POST or PATCH takes effect **at most once, always**.
-//! - An operation that may be repeated ends well, or has used all of its attempts.
-//!
-//! `cargo test --release --test effects_oracle -- --ignored --nocapture` runs a million operations.
+//! It knows nothing of the crate, so that it judges any client alike.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
-
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{Method, StatusCode};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
-use reqwest::Client;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
-use reqwest_typed_retry::{
-    Backoff, DeliveryProof, RetryMiddleware, RetryPolicy, RetryTracker, StatusSet, StopReason,
-};
+use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 
-const MAX_ATTEMPTS: u32 = 8;
-/// Ends the attempts that hang; whoever is cut off by it on a slow machine is an ordinary timeout.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Resolves to the server, or, by chance, to an address where nobody listens.
 const HOST: &str = "server.test";
 const NOBODY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -134,7 +119,7 @@ const HTTP2: &[Fate] = &[
 // The servers
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Protocol {
+pub(crate) enum Protocol {
     Http1,
     Http2,
 }
@@ -277,7 +262,7 @@ async fn serve_http2(stream: TcpStream, record: Arc<Record>) -> Result<(), h2::E
     Ok(())
 }
 
-// The clients
+// The operations
 
 /// Sends one connection in ten to nobody.
 struct SometimesNobody(Arc<Record>);
@@ -290,51 +275,6 @@ impl Resolve for SometimesNobody {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Built by `DeliveryProof::build`.
-    Proven,
-    /// With a proof that belongs to another client: it sees nothing, and so proves nothing.
-    ForeignProof,
-    /// Without a proof, and without resends below us.
-    NoProof,
-    /// Without a proof, and with the resends that reqwest makes by default, below us.
-    NoProofDefaultRetry,
-}
-
-fn client(kind: Kind, protocol: Protocol, record: &Arc<Record>) -> ClientWithMiddleware {
-    let http = || {
-        let http = Client::builder().no_proxy().dns_resolver(SometimesNobody(record.clone()));
-        if protocol == Protocol::Http2 { http.http2_prior_knowledge() } else { http }
-    };
-    let policy = RetryPolicy::builder()
-        .max_attempts(MAX_ATTEMPTS)
-        .backoff(Backoff::constant(Duration::ZERO))
-        .throttle_backoff(Backoff::constant(Duration::ZERO))
-        .honour_idempotency_keys(true)
-        .attempt_timeout(ATTEMPT_TIMEOUT);
-    // These servers reject before they act; but a redirect may lead to a 429, too.
-    let rejections = StatusSet::empty().with(StatusCode::TOO_MANY_REQUESTS);
-    let (http, retry) = match kind {
-        Kind::Proven | Kind::ForeignProof => {
-            let (observed, proof) = DeliveryProof::build(http()).unwrap();
-            let blind = || http().retry(reqwest::retry::never()).build().unwrap();
-            let http = if kind == Kind::Proven { observed } else { blind() };
-            let policy = policy.not_processed_statuses(rejections).build().unwrap();
-            let retry = RetryMiddleware::builder(policy).delivery_proof(proof).build().unwrap();
-            (http, retry)
-        }
-        Kind::NoProof => {
-            let http = http().retry(reqwest::retry::never()).build().unwrap();
-            (http, RetryMiddleware::new(policy.build().unwrap()))
-        }
-        Kind::NoProofDefaultRetry => {
-            (http().build().unwrap(), RetryMiddleware::new(policy.build().unwrap()))
-        }
-    };
-    ClientBuilder::new(http).with(retry).build()
-}
-
 /// What kind of request the operation is; the last two may not be repeated.
 const METHODS: [(&str, bool); 6] = [
     ("GET", false),
@@ -345,129 +285,86 @@ const METHODS: [(&str, bool); 6] = [
     ("PATCH", false),
 ];
 
-fn may_be_repeated(operation: usize) -> bool {
+pub(crate) fn may_be_repeated(operation: usize) -> bool {
     operation % METHODS.len() < 4
 }
 
-// A run
-
-#[derive(Default)]
-struct Tally {
-    operations: usize,
-    effects: u32,
-    resends: usize,
-    /// Operations that may not be repeated, and were sent again by proof.
-    proven: usize,
-    /// Of those that may not be repeated.
-    twice: usize,
-    exhausted: usize,
-    lost: Vec<String>,
+/// A server, and the record of what it does to the operations of one run.
+pub(crate) struct Workload {
+    protocol: Protocol,
+    record: Arc<Record>,
+    address: SocketAddr,
+    server: tokio::task::JoinHandle<()>,
 }
 
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { operations, effects, resends, proven, twice, exhausted, lost } = self;
-        write!(
-            f,
-            "{operations} operations, {effects} effects, {resends} resends; {proven} POST and PATCH \
-             sent again by proof, {twice} took effect twice; {exhausted} used all attempts, {} lost",
-            lost.len()
-        )
+/// One operation, when its call has ended.
+pub(crate) struct Ended<T> {
+    pub(crate) operation: usize,
+    pub(crate) result: reqwest_middleware::Result<StatusCode>,
+    pub(crate) note: T,
+}
+
+impl Drop for Workload {
+    fn drop(&mut self) {
+        self.server.abort();
     }
 }
 
-async fn run(kind: Kind, protocol: Protocol, seed: u64, operations: usize) -> Tally {
-    let record = Record::new(seed, operations);
-    let (address, server) = start(protocol, record.clone()).await;
-    let client = client(kind, protocol, &record);
-    let call = |operation: usize| {
-        let (method, keyed) = METHODS[operation % METHODS.len()];
-        let method = Method::from_bytes(method.as_bytes()).unwrap();
-        let url = format!("http://{HOST}:{}/op/{operation}", address.port());
-        let tracker = RetryTracker::new();
-        let mut request = client.request(method.clone(), url).with_extension(tracker.clone());
-        if keyed {
-            request = request.header("idempotency-key", operation.to_string());
+impl Workload {
+    pub(crate) async fn start(protocol: Protocol, seed: u64, operations: usize) -> Self {
+        let record = Record::new(seed, operations);
+        let (address, server) = start(protocol, record.clone()).await;
+        Self { protocol, record, address, server }
+    }
+
+    /// A client for this server, yet without a middleware.
+    pub(crate) fn http(&self) -> reqwest::ClientBuilder {
+        let resolver = SometimesNobody(self.record.clone());
+        let http = reqwest::Client::builder().no_proxy().dns_resolver(resolver);
+        match self.protocol {
+            Protocol::Http1 => http,
+            Protocol::Http2 => http.http2_prior_knowledge(),
         }
-        if !matches!(method, Method::GET | Method::DELETE) && operation % 5 != 0 {
-            request = request.body(Bytes::from_static(&[b'x'; 64]));
-        }
-        async move {
-            let result = request.send().await;
-            (operation, result.map(|response| response.status()), tracker.history().unwrap())
-        }
-    };
-    let mut tally = Tally { operations, ..Tally::default() };
-    // Over HTTP/2 they share a connection, and with it its fate.
-    let at_once = if protocol == Protocol::Http2 { 8 } else { 64 };
-    let mut calls = futures_util::stream::iter(0..operations).map(call).buffer_unordered(at_once);
-    while let Some((operation, result, history)) = calls.next().await {
-        tally.resends += history.resends();
-        let exhausted = history.stop_reason() == Some(StopReason::AttemptsExhausted);
-        tally.exhausted += usize::from(exhausted);
-        if may_be_repeated(operation) {
-            let all = history.attempts().len() == usize::try_from(MAX_ATTEMPTS).unwrap();
-            if result.as_ref().ok() != Some(&StatusCode::OK) && !(exhausted && all) {
-                tally.lost.push(format!("operation {operation}: {result:?}\n{history}"));
+    }
+
+    /// Sends every operation; `prepare` may add to its request, and gets its note back.
+    pub(crate) async fn run<T>(
+        &self,
+        client: &ClientWithMiddleware,
+        prepare: impl Fn(RequestBuilder) -> (RequestBuilder, T),
+    ) -> Vec<Ended<T>> {
+        let call = |operation: usize| {
+            let (method, keyed) = METHODS[operation % METHODS.len()];
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            let url = format!("http://{HOST}:{}/op/{operation}", self.address.port());
+            let mut request = client.request(method.clone(), url);
+            if keyed {
+                request = request.header("idempotency-key", operation.to_string());
             }
-        } else {
-            tally.proven += usize::from(history.resends() > 0);
-        }
+            if !matches!(method, Method::GET | Method::DELETE) && operation % 5 != 0 {
+                request = request.body(Bytes::from_static(&[b'x'; 64]));
+            }
+            let (request, note) = prepare(request);
+            async move {
+                let result = request.send().await.map(|response| response.status());
+                Ended { operation, result, note }
+            }
+        };
+        // Over HTTP/2 they share a connection, and with it its fate.
+        let at_once = if self.protocol == Protocol::Http2 { 8 } else { 64 };
+        let operations = 0..self.record.operations.len();
+        futures_util::stream::iter(operations).map(call).buffer_unordered(at_once).collect().await
     }
-    drop(calls);
-    server.abort();
-    for (operation, seen) in record.operations.iter().enumerate() {
-        let effects = seen.effects.load(Ordering::SeqCst);
-        tally.effects += effects;
-        tally.twice += usize::from(!may_be_repeated(operation) && effects > 1);
+
+    /// How often each operation took effect.
+    pub(crate) fn effects(&self) -> Vec<u32> {
+        let operations = self.record.operations.iter();
+        operations.map(|operation| operation.effects.load(Ordering::SeqCst)).collect()
     }
-    println!("{kind:?}, {protocol:?}, seed {seed}: {tally}");
-    tally
-}
 
-/// The two rules, and that the run was no idle one.
-fn check(kind: Kind, tally: &Tally) {
-    assert_eq!(tally.twice, 0, "took effect twice: {tally}");
-    assert!(tally.lost.is_empty(), "{tally}; the first: {}", tally.lost[0]);
-    assert!(tally.resends > tally.operations / 10, "{tally}");
-    let proofs = kind == Kind::Proven;
-    assert_eq!(tally.proven > 0, proofs, "{tally}");
-    assert!(tally.exhausted * 20 < tally.operations, "{tally}");
-}
-
-async fn runs(operations: usize, seeds: std::ops::Range<u64>) {
-    for seed in seeds {
-        // Side by side: most of the time somebody waits for a server that stays silent.
-        let kinds = [Kind::Proven, Kind::ForeignProof, Kind::NoProof];
-        let runs = kinds.into_iter().flat_map(|kind| {
-            let run = move |protocol| async move {
-                check(kind, &run(kind, protocol, seed, operations).await);
-            };
-            [run(Protocol::Http1), run(Protocol::Http2)]
-        });
-        futures_util::future::join_all(runs).await;
+    /// How many requests reached the server.
+    pub(crate) fn arrivals(&self) -> u32 {
+        let operations = self.record.operations.iter();
+        operations.map(|operation| operation.arrivals.load(Ordering::SeqCst)).sum()
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_unmarked_post_takes_effect_twice_and_no_repeatable_operation_is_lost() {
-    runs(700, 1..4).await;
-}
-
-/// What reqwest resends by default, below any middleware, is its own: counted apart.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_reqwests_own_resends_below_nothing_repeatable_is_lost_either() {
-    for protocol in [Protocol::Http1, Protocol::Http2] {
-        let tally = run(Kind::NoProofDefaultRetry, protocol, 1, 1_000).await;
-        assert!(tally.lost.is_empty(), "{tally}; the first: {}", tally.lost[0]);
-        if protocol == Protocol::Http1 {
-            assert_eq!(tally.twice, 0, "over HTTP/1.1 it resends nothing: {tally}");
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a million operations: minutes, in release"]
-async fn a_million_operations() {
-    runs(17_000, 1..11).await;
 }
