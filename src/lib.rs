@@ -1,11 +1,11 @@
-//! Retry middleware for [`reqwest`], built on a typed, pure retry policy.
+//! Retry middleware for [reqwest](https://docs.rs/reqwest), built on a typed, pure retry policy.
 //!
 //! - [`RetryPolicy`] answers three questions: should this request be sent again, after how long,
 //!   how many times? It is pure: no network, no clock, no sleep.
-//! - [`RetryMiddleware`] applies it inside a [`reqwest_middleware`] chain, once per client and
-//!   transparent to call sites.
-//! - A request that might have taken effect is never sent twice unless somebody said that it may
-//!   be.
+//! - [`RetryMiddleware`] applies it inside a
+//!   [reqwest-middleware](https://docs.rs/reqwest-middleware) chain, once per client and transparent
+//!   to call sites.
+//! - A POST that might have taken effect is never sent twice unless somebody said that it may be.
 //!
 //! ```
 //! use std::time::Duration;
@@ -15,13 +15,12 @@
 //! let policy = RetryPolicy::builder()
 //!     .attempt_timeout(Duration::from_secs(10)) // the default is none: set it
 //!     .build()?;
-//! let client = ClientBuilder::new(reqwest::Client::new())
-//!     .with(RetryMiddleware::new(policy))
-//!     .build();
+//! let http = reqwest::Client::builder().connect_timeout(Duration::from_secs(3)).build()?;
+//! let client = ClientBuilder::new(http).with(RetryMiddleware::new(policy)).build();
 //! # async fn call(client: reqwest_middleware::ClientWithMiddleware) -> reqwest_middleware::Result<()> {
 //! let body = client.get("http://localhost/").send().await?.error_for_status()?.text().await?;
 //! # Ok(()) }
-//! # Ok::<(), reqwest_typed_retry::PolicyError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Features

@@ -22,7 +22,7 @@ struct Lines(Arc<Mutex<Vec<String>>>);
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if event.metadata().target().starts_with("reqwest_typed_retry") {
+        if event.metadata().target() == "reqwest_typed_retry" {
             let mut line = Line(event.metadata().level().to_string());
             event.record(&mut line);
             self.0.lock().unwrap().push(line.0);
@@ -72,8 +72,10 @@ async fn each_resend_and_each_giving_up_is_told_once_and_a_first_try_not_at_all(
                   reason=status 503 delay=2s delay_source=server";
     let lost = "INFO resending: retry=2 method=GET origin=https://service.test:8443 \
                 reason=connect delay=200ms delay_source=backoff";
-    let given_up = "WARN giving up: attempts=3 method=GET reason=attempts_exhausted";
-    let not_resent = "DEBUG not resent: attempts=1 method=POST reason=not_idempotent";
+    let given_up =
+        "WARN giving up: attempts=3 method=GET outcome=status 503 reason=attempts_exhausted";
+    let not_resent =
+        "DEBUG not resent: attempts=1 method=POST outcome=status 503 reason=not_idempotent";
     let nested = "DEBUG nested retry middleware passes through:";
     let not_found = Reply::status(StatusCode::NOT_FOUND);
     for (label, method, replies, layers, expected) in [

@@ -139,7 +139,7 @@ impl<'a> Call<'a> {
                 Step::Go(delay)
             }
             RetryDecision::DoNotRetry { reason } => {
-                observe::stop(&self.method, record.number(), reason);
+                observe::stop(&self.method, &record, reason);
                 Step::Return(self.finish(
                     std::mem::take(&mut progress.attempts),
                     reason,

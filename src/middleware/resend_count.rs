@@ -4,7 +4,7 @@ use http::Extensions;
 
 /// How often the request has been sent before, for the middlewares inside the retry.
 ///
-/// In the extensions of resends only: the first attempt touches no map, so read it with
+/// In the extensions of resends only; the first attempt has none, so read it with
 /// [`ResendCount::of`]. This is what `http.request.resend_count` of the OpenTelemetry conventions
 /// asks for.
 ///

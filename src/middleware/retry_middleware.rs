@@ -25,10 +25,9 @@ use crate::policy::RetryPolicy;
 /// use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
 ///
 /// let policy = RetryPolicy::builder().attempt_timeout(Duration::from_secs(10)).build()?;
-/// let client = ClientBuilder::new(reqwest::Client::new())
-///     .with(RetryMiddleware::new(policy))
-///     .build();
-/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// let http = reqwest::Client::builder().connect_timeout(Duration::from_secs(3)).build()?;
+/// let client = ClientBuilder::new(http).with(RetryMiddleware::new(policy)).build();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct RetryMiddleware {
@@ -40,7 +39,9 @@ pub struct RetryMiddleware {
 }
 
 impl RetryMiddleware {
-    /// The middleware with this policy and nothing else.
+    /// The middleware with this policy and nothing else. A list of
+    /// [`not_processed_statuses`](RetryPolicy::not_processed_statuses) has no effect here, for want
+    /// of a proof; [`builder`](Self::builder) would refuse it.
     #[must_use]
     pub fn new(policy: RetryPolicy) -> Self {
         Self::builder(policy).build_unchecked()

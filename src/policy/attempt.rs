@@ -133,8 +133,8 @@ impl<'a> Attempt<'a> {
         self
     }
 
-    /// Whether there is positive evidence that the server did not act on this attempt. Only this
-    /// lifts method safety. **Default**: `false`.
+    /// Whether there is positive evidence that the server did not act on this attempt. An outcome
+    /// that says so lifts method safety only together with this. **Default**: `false`.
     #[must_use]
     pub const fn with_not_processed(mut self, not_processed: bool) -> Self {
         self.not_processed = not_processed;

@@ -52,7 +52,7 @@ impl RetryPolicyBuilder {
         self
     }
 
-    /// The waits between attempts. **Default**: exponential, 100 ms doubling up to 10 s.
+    /// The waits between attempts, but for those after a 429. **Default**: exponential, 100 ms doubling up to 10 s.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.rules.backoff = backoff;
         self
@@ -107,7 +107,8 @@ impl RetryPolicyBuilder {
     }
 
     /// Treat every request under this policy as idempotent, whatever its method: for reads by POST,
-    /// searches, completions, where a duplicate costs at most money. **Default**: `false`.
+    /// searches, completions, where a duplicate costs at most money. A client that also sends other
+    /// POSTs needs a second client for these. **Default**: `false`.
     pub fn assume_idempotent(mut self, assume: bool) -> Self {
         self.rules.assume_idempotent = assume;
         self
@@ -120,27 +121,33 @@ impl RetryPolicyBuilder {
     }
 
     /// The longest that one attempt may take, from connecting to the end of its body; `None` for
-    /// no limit. **Default**: none, so that a server that never answers hangs the call: set it.
+    /// no limit. It replaces a timeout of the whole `reqwest::Client`, a shorter one too, since that
+    /// can't be read; with a timeout of the request the shorter of the two holds. Its error is
+    /// reqwest's own, `is_timeout()`. **Default**: none, so that a server that never answers hangs
+    /// the call: set it.
     pub fn attempt_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.rules.attempt_timeout = timeout.into();
         self
     }
 
-    /// The longest that the whole logical request may take, waits included; `None` for no limit.
-    /// A wait that would not end before it never starts. It does not cut an attempt that is on the
-    /// wire: that is what [`attempt_timeout`](Self::attempt_timeout) is for. **Default**: none.
+    /// The time after which no attempt starts, counted from the beginning of the call and waits
+    /// included; `None` for no limit. A wait that would not end before it never starts. An attempt
+    /// on the wire goes on: the call can take up to the deadline and one
+    /// [`attempt_timeout`](Self::attempt_timeout). **Default**: none.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.rules.deadline = deadline.into();
         self
     }
 
-    /// Adds a rule of the application's own; those added first are asked first. **Default**: none.
+    /// Adds a rule of the application's own; those added first are asked first. A closure needs the
+    /// type of its argument, `|attempt: &Attempt<'_>|`: see [`Classifier`]. **Default**: none.
     pub fn classifier(mut self, classifier: impl Classifier + 'static) -> Self {
         self.rules.classifiers.push(classifier);
         self
     }
 
-    /// The fields by which the API speaks about resends. **Default**: [`ApiProfile::standard`].
+    /// The fields by which the API speaks about resends: see [`ApiProfile`]. **Default**:
+    /// [`ApiProfile::standard`].
     pub fn profile(mut self, profile: ApiProfile) -> Self {
         self.rules.profile = profile;
         self

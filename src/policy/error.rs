@@ -33,7 +33,7 @@ impl PolicyError {
         Self { setting, value: format!("{value:?}"), rule: rule.into() }
     }
 
-    /// The setting that was refused, by the name of its setter.
+    /// What was refused, by the name of its setter or argument.
     #[must_use]
     pub fn setting(&self) -> &'static str {
         self.setting

@@ -10,7 +10,8 @@ pub enum FaultKind {
     Dns,
     /// No connection came about: refused, unreachable, a proxy that declined, a connect timeout.
     Connect,
-    /// The peers do not agree on TLS: a certificate, name, version or protocol verdict.
+    /// The peers do not agree on TLS: a certificate, name, version or protocol verdict. Only rustls
+    /// tells (feature `rustls`); otherwise it is a [`Connect`](Self::Connect).
     Tls,
     /// A time limit passed.
     Timeout,
@@ -20,7 +21,8 @@ pub enum FaultKind {
     Refused,
     /// The peer broke the protocol, or reset the stream.
     Protocol,
-    /// The response body was cut.
+    /// The response body was cut. A call sees that only where an inner middleware reads the body:
+    /// otherwise the response has been handed out by then.
     Body,
     /// The response body arrived whole and is not what it claims to be.
     Decode,
@@ -151,7 +153,7 @@ impl fmt::Display for Fault {
 /// assert!(!set.contains(FaultKind::Dns));
 /// assert!(!set.contains(FaultKind::Invalid));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FaultSet {
     bits: u16,
 }

@@ -34,7 +34,7 @@ pub enum Jitter {
 }
 
 impl Jitter {
-    /// Spread by `share` of the delay to both sides: `0.2` gives the ±20 % of gRPC (A6).
+    /// Spread by `share` of the delay to both sides: `0.2` gives the ±20 % of gRPC.
     ///
     /// # Errors
     /// If `share` is not between 0 and 1.

@@ -144,7 +144,7 @@ impl RetryPolicy {
         self.rules.attempt_timeout
     }
 
-    /// The longest that the whole logical request may take.
+    /// The time after which no attempt starts.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         self.rules.deadline
@@ -174,8 +174,8 @@ impl RetryPolicy {
     }
 
     /// Whether the attempt `number` of a request of this class could be followed by a resend at
-    /// all. Where it could not, the request need not be kept. `provable` says whether the transport
-    /// can prove that an attempt was not processed.
+    /// all. Where it could not, the request need not be kept. `provable`: whether the transport can
+    /// prove that a request was not processed; `false` unless it is known to.
     #[must_use]
     pub fn may_resend(&self, class: RetryableMethod, number: u32, provable: bool) -> bool {
         self.attempts_left(number) && (provable || self.is_repeatable(class))

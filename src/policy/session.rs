@@ -8,10 +8,11 @@ use rand::Rng;
 use super::{Attempt, Outcome, RetryDecision, RetryPolicy, RetryableMethod};
 
 /// Counts the attempts of one logical request and asks the policy after each, without any I/O: the
-/// driver sends, waits and reads the clocks. So the same policy serves any client.
+/// driver sends, waits and reads the clocks. So the same policy serves any client. A deadline counts
+/// only what the driver tells it, by [`Attempt::with_elapsed`].
 ///
 /// ```
-/// use std::time::SystemTime;
+/// use std::time::{Instant, SystemTime};
 /// use http::{HeaderMap, Method, StatusCode};
 /// use reqwest_typed_retry::{Outcome, RetryDecision, RetryPolicy, RetrySession};
 ///
@@ -19,12 +20,15 @@ use super::{Attempt, Outcome, RetryDecision, RetryPolicy, RetryableMethod};
 /// let policy = RetryPolicy::default();
 /// let class = policy.method_class(&Method::GET, &HeaderMap::new());
 /// let mut session = RetrySession::new(policy, class);
+/// let started = Instant::now();
 /// let mut waited = Vec::new();
 /// let status = loop {
 ///     let status = StatusCode::from_u16(answers.next().unwrap()).unwrap();
 ///     let headers = HeaderMap::new();
 ///     let outcome = Outcome::response(status, &headers);
-///     let attempt = session.attempt_ended(&Method::GET, outcome, SystemTime::UNIX_EPOCH);
+///     let attempt = session
+///         .attempt_ended(&Method::GET, outcome, SystemTime::now())
+///         .with_elapsed(started.elapsed());
 ///     match session.decide(&attempt, &mut rand::rng()) {
 ///         RetryDecision::RetryAfter { delay, .. } => waited.push(delay), // and sleep
 ///         _ => break status,
@@ -65,7 +69,8 @@ impl RetrySession {
         &self.policy
     }
 
-    /// Whether a resend could follow the current attempt: see [`RetryPolicy::may_resend`].
+    /// Whether a resend could follow the current attempt, and so whether its request must be kept:
+    /// see [`RetryPolicy::may_resend`].
     #[must_use]
     pub fn may_resend(&self, provable: bool) -> bool {
         self.policy.may_resend(self.class, self.attempts, provable)

@@ -18,7 +18,7 @@ const WORDS: usize = 15; // 100..=999, 64 codes a word: all that `StatusCode` ca
 /// assert!(!set.contains(StatusCode::TOO_EARLY));
 /// assert!(!set.contains(StatusCode::NOT_FOUND));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StatusSet {
     bits: [u64; WORDS],
 }

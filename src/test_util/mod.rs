@@ -5,6 +5,9 @@
 //! - [`seeded_jitter`] makes every wait repeatable.
 //! - [`TestClock`] is a wall clock that only moves when told.
 //!
+//! Enable the feature `test-util` of this crate and of tokio in `[dev-dependencies]`, and mark tests
+//! with `#[tokio::test(start_paused = true)]`:
+//!
 //! ```
 //! use std::time::Duration;
 //! use http::{StatusCode, header::RETRY_AFTER};

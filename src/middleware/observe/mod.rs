@@ -3,11 +3,11 @@
 //! | event | level | fields | when |
 //! |---|---|---|---|
 //! | `resending` | INFO | `retry`, `method`, `origin`, `reason`, `delay`, `delay_source` | before each wait |
-//! | `giving up` | WARN | `attempts`, `method`, `reason` | a transient failure is returned |
-//! | `not resent` | DEBUG | `attempts`, `method`, `reason` | … because it might take effect twice |
+//! | `giving up` | WARN | `attempts`, `method`, `outcome`, `reason` | a transient failure is returned |
+//! | `not resent` | DEBUG | the same | … because it might take effect twice |
 //! | `nested retry middleware passes through` | DEBUG | | a second one in the same chain |
 //!
-//! Nothing for a first-try success or a permanent failure. No userinfo, path, query or field of the
+//! The target is `reqwest_typed_retry`. Nothing for a first-try success or a permanent failure. No userinfo, path, query or field of the
 //! request is in any of them. All need the feature `tracing`.
 
 #[cfg(feature = "tracing")]

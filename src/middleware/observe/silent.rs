@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::Method;
 use reqwest::Request;
 
+use crate::middleware::history::AttemptRecord;
 use crate::policy::{DelaySource, RetryReason, StopReason};
 
 pub(in crate::middleware) fn resend(
@@ -16,6 +17,6 @@ pub(in crate::middleware) fn resend(
 ) {
 }
 
-pub(in crate::middleware) fn stop(_method: &Method, _number: u32, _reason: StopReason) {}
+pub(in crate::middleware) fn stop(_method: &Method, _last: &AttemptRecord, _reason: StopReason) {}
 
 pub(in crate::middleware) fn nested() {}

@@ -6,7 +6,11 @@ use ::tracing::{debug, info, warn};
 use http::Method;
 use reqwest::Request;
 
+use crate::middleware::history::AttemptRecord;
 use crate::policy::{DelaySource, RetryReason, StopReason};
+
+/// Not the path of a private module.
+const TARGET: &str = "reqwest_typed_retry";
 
 /// `number` is the attempt that failed: the resend to come is the retry of the same number.
 pub(in crate::middleware) fn resend(
@@ -17,6 +21,7 @@ pub(in crate::middleware) fn resend(
     source: DelaySource,
 ) {
     info!(
+        target: TARGET,
         retry = number,
         method = request.map(|request| request.method().as_str()),
         // Scheme, host and port alone: a URL holds secrets elsewhere.
@@ -28,15 +33,19 @@ pub(in crate::middleware) fn resend(
     );
 }
 
-pub(in crate::middleware) fn stop(method: &Method, number: u32, reason: StopReason) {
-    let method = method.as_str();
+pub(in crate::middleware) fn stop(method: &Method, last: &AttemptRecord, reason: StopReason) {
+    let (attempts, method, outcome) = (last.number(), method.as_str(), last.outcome());
     match reason {
-        StopReason::NotIdempotent => debug!(attempts = number, method, %reason, "not resent"),
-        _ if reason.is_giving_up() => warn!(attempts = number, method, %reason, "giving up"),
+        StopReason::NotIdempotent => {
+            debug!(target: TARGET, attempts, method, %outcome, %reason, "not resent");
+        }
+        _ if reason.is_giving_up() => {
+            warn!(target: TARGET, attempts, method, %outcome, %reason, "giving up");
+        }
         _ => {}
     }
 }
 
 pub(in crate::middleware) fn nested() {
-    debug!("nested retry middleware passes through");
+    debug!(target: TARGET, "nested retry middleware passes through");
 }
