@@ -14,6 +14,7 @@
 
 mod backoff;
 mod chain;
+mod errors;
 mod exhaustion;
 mod method_safety;
 mod request_bodies;
