@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release --manifest-path benches/Cargo.toml --bin effects [operations] [seeds]`
 
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "shared with a test")]
+#[allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing, reason = "shared with a test")]
 #[path = "../../../tests/effects_oracle/workload.rs"]
 mod workload;
 
