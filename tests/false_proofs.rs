@@ -388,16 +388,68 @@ async fn calls_joined_in_one_task_do_not_prove_for_each_other() {
 #[tokio::test]
 async fn a_body_that_can_not_be_cloned_is_sent_once_though_nothing_was_processed() {
     let refused = Refused::new();
-    let stream = || {
-        let chunks = futures_util::stream::iter([Ok::<_, io::Error>(Bytes::from_static(b"pay"))]);
-        reqwest::Body::wrap_stream(chunks)
-    };
     let tracker = RetryTracker::new();
-    let request = client(plain()).post(refused.url()).body(stream());
+    let request = client(plain()).post(refused.url()).body(stream(b"pay"));
     request.with_extension(tracker.clone()).send().await.unwrap_err();
     let history = tracker.history().unwrap();
     // reqwest shows such an exchange to no observer, so nothing is proven.
     assert_eq!(history.stop_reason(), Some(StopReason::NotIdempotent), "{history}");
+}
+
+/// Gives each request a body that can't be cloned, so that its exchange is shown to no observer.
+struct Streaming;
+
+#[async_trait::async_trait]
+impl Middleware for Streaming {
+    async fn handle(
+        &self,
+        mut request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        *request.body_mut() = Some(stream(b"pay"));
+        next.run(request, extensions).await
+    }
+}
+
+fn stream(bytes: &'static [u8]) -> reqwest::Body {
+    let chunks = futures_util::stream::iter([Ok::<_, io::Error>(Bytes::from_static(bytes))]);
+    reqwest::Body::wrap_stream(chunks)
+}
+
+#[tokio::test]
+async fn a_redirect_of_an_exchange_that_was_not_shown_is_no_proof() {
+    let refused = Refused::new();
+    for (label, client) in [("the caller's", client(plain())), ("an inner one", chain(Streaming))] {
+        for location in [refused.url(), "/limited".to_owned()] {
+            let server = Server::start(Answer::redirect(StatusCode::SEE_OTHER, &location)).await;
+            let tracker = RetryTracker::new();
+            let mut request = client.post(server.url()).body("pay");
+            if label == "the caller's" {
+                request = client.post(server.url()).body(stream(b"pay"));
+            }
+            let _ = request.with_extension(tracker.clone()).send().await;
+            let history = tracker.history().unwrap();
+            let ended = (history.attempts().len(), history.stop_reason());
+            assert_eq!(ended, ONCE, "{label}, {location}: {history}");
+            assert_eq!(server.effects(), 1, "{label}, {location}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_empty_body_that_can_not_be_cloned_is_no_way_round_that() {
+    let refused = Refused::new();
+    for status in [StatusCode::SEE_OTHER, StatusCode::TEMPORARY_REDIRECT] {
+        let server = Server::start(Answer::redirect(status, refused.url())).await;
+        let tracker = RetryTracker::new();
+        let body = reqwest::Body::wrap(http_body_util::Empty::<Bytes>::new());
+        let request = client(plain()).post(server.url()).body(body);
+        let _ = request.with_extension(tracker.clone()).send().await;
+        let history = tracker.history().unwrap();
+        assert_eq!(history.stop_reason(), Some(StopReason::NotIdempotent), "{status}: {history}");
+        assert_eq!(server.effects(), 1, "{status}");
+    }
 }
 
 // HTTP/2

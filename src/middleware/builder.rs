@@ -66,6 +66,6 @@ impl RetryMiddlewareBuilder {
 
     pub(super) fn build_unchecked(self) -> RetryMiddleware {
         let Self { policy, proof, wall_clock, generator } = self;
-        RetryMiddleware { policy, provable: proof.is_some(), wall_clock, generator }
+        RetryMiddleware { policy, observed: proof.is_some(), wall_clock, generator }
     }
 }

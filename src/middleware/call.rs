@@ -11,7 +11,7 @@ use super::replay::Replay;
 use super::resend_count::ResendCount;
 use super::scope::{Ended, InScope};
 use super::time::{self, Instant};
-use super::{BoxFuture, RetryMiddleware, observe};
+use super::{BoxFuture, RetryMiddleware, observe, proof};
 use crate::fault_source;
 use crate::policy::{Outcome, RetryDecision, RetrySession, RetryableMethod, StopReason};
 
@@ -24,6 +24,8 @@ pub(super) struct Call<'a> {
     replay: Replay,
     method: Method,
     class: RetryableMethod,
+    /// Whether an attempt can be proven not to have been processed.
+    provable: bool,
     /// Where the request goes, if classifiers may ask.
     target: Option<Box<Url>>,
     /// When the call began, if a deadline or a classifier may ask.
@@ -56,6 +58,7 @@ impl<'a> Call<'a> {
         Self {
             class: policy.method_class(request.method(), request.headers()),
             method: request.method().clone(),
+            provable: retry.observed && proof::is_observable(&request),
             target: policy.has_classifiers().then(|| Box::new(request.url().clone())),
             started: (policy.deadline().is_some() || policy.has_classifiers()).then(Instant::now),
             tracker: extensions.get().cloned(),
@@ -71,13 +74,13 @@ impl<'a> Call<'a> {
         if self.extensions.get::<ResendCount>().is_some() {
             self.extensions.remove::<ResendCount>(); // left by an earlier call with the same map
         }
-        let keep = self.retry.policy.may_resend(self.class, 1, self.retry.provable);
+        let keep = self.retry.policy.may_resend(self.class, 1, self.provable);
         let request = self.replay.first(self.extensions, keep);
         self.send(request)
     }
 
     fn send_again(&mut self, session: &RetrySession) -> InScope<'_> {
-        let request = self.replay.again(self.extensions, session.may_resend(self.retry.provable));
+        let request = self.replay.again(self.extensions, session.may_resend(self.provable));
         self.extensions.insert(ResendCount::of_attempt(session.attempts()));
         self.send(request)
     }
@@ -176,7 +179,7 @@ impl<'a> Call<'a> {
         let attempt = session
             .attempt_ended(&self.method, outcome, now)
             .with_target(host, path)
-            .with_not_processed(self.retry.provable && ended.exchanges.vouch_for(&outcome))
+            .with_not_processed(self.provable && ended.exchanges.vouch_for(&outcome))
             .with_elapsed(self.started.map_or(Duration::ZERO, |started| started.elapsed()));
         let mut decision = self.retry.generator.with(|rng| session.decide(&attempt, rng));
         if decision.delay().is_some() && !self.replay.is_possible() {

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use http::StatusCode;
-use reqwest::{Client, ClientBuilder, retry};
+use http::{Method, StatusCode};
+use reqwest::{Body, Client, ClientBuilder, Request, retry};
 
 use super::scope;
 use crate::fault_source;
@@ -43,8 +43,8 @@ use crate::policy::{Delivery, Outcome};
 /// - A time limit proves nothing, even while it is still connecting; only reqwest's
 ///   `connect_timeout` does.
 /// - An HTTP/2 `GOAWAY` proves nothing.
-/// - An inner middleware that sends the request twice within one attempt, once where it can't be
-///   seen, defeats it.
+/// - An inner middleware defeats it that sends the request twice within one attempt, once where it
+///   can't be seen; or that gives it an empty body which can't be cloned, before a redirect.
 #[derive(Debug)]
 pub struct DeliveryProof {
     _only_built_here: (),
@@ -65,12 +65,17 @@ impl DeliveryProof {
         let observer = retry::for_host(EveryHost).no_budget().max_retries_per_request(1);
         let client = builder
             .retry(observer.classify_fn(|exchange| {
-                scope::saw(End::of(exchange.status(), exchange.error()));
+                scope::saw(End::of(exchange.method(), exchange.status(), exchange.error()));
                 exchange.success()
             }))
             .build()?;
         Ok((client, Self { _only_built_here: () }))
     }
+}
+
+/// Whether the observer will be shown this request: reqwest shows it only what it could resend.
+pub(super) fn is_observable(request: &Request) -> bool {
+    request.body().is_none_or(|body| Body::as_bytes(body).is_some())
 }
 
 struct EveryHost;
@@ -87,12 +92,21 @@ pub(super) enum End {
     Status(StatusCode),
     /// With an error that proves that the server did not act.
     NotProcessed,
-    /// With any other error.
+    /// In any way that says nothing of the request.
     Unknown,
 }
 
 impl End {
-    fn of(status: Option<StatusCode>, error: Option<&(dyn Error + 'static)>) -> Self {
+    fn of(
+        method: &Method,
+        status: Option<StatusCode>,
+        error: Option<&(dyn Error + 'static)>,
+    ) -> Self {
+        // What a redirect makes of a POST (RFC 9110 15.4.4). If an inner middleware gave that POST a
+        // body that can't be cloned, it was not shown, and this exchange is not the only one.
+        if matches!(*method, Method::GET | Method::HEAD) {
+            return Self::Unknown;
+        }
         match (status, error.map(fault_source::classify)) {
             (Some(status), _) => Self::Status(status),
             (None, Some(fault)) if fault.delivery() == Delivery::NotProcessed => Self::NotProcessed,

@@ -32,8 +32,8 @@ use crate::policy::RetryPolicy;
 #[derive(Debug)]
 pub struct RetryMiddleware {
     pub(super) policy: RetryPolicy,
-    /// Whether the client below can prove that an attempt was not processed.
-    pub(super) provable: bool,
+    /// Whether the client below has the observer of a delivery proof.
+    pub(super) observed: bool,
     pub(super) wall_clock: WallClock,
     pub(super) generator: Generator,
 }
