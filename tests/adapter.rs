@@ -8,8 +8,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use futures_util::FutureExt as _;
 use futures_util::future::join;
+use futures_util::{FutureExt as _, StreamExt as _};
 use http::header::RETRY_AFTER;
 use http::{Extensions, StatusCode};
 use reqwest::{Client, Request, Response};
@@ -196,6 +196,51 @@ async fn two_retry_layers_in_one_chain_do_not_multiply() {
     assert_eq!(script.received().len(), 3);
 }
 
+/// Gives way once, so that what comes after it runs in another poll of the attempt.
+struct GivingWay;
+
+#[async_trait::async_trait]
+impl Middleware for GivingWay {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        tokio::task::yield_now().await;
+        next.run(request, extensions).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_nested_layer_is_known_in_every_poll_and_after_a_call_of_another_client() {
+    let tokens = Script::always(fine());
+    for token in [false, true] {
+        let script = Script::always(busy());
+        let mut client = ClientBuilder::new(Client::new()).with(RetryMiddleware::default());
+        client = client.with(GivingWay);
+        if token {
+            client = client.with(Token(self::client(RetryPolicy::default(), &tokens)));
+        }
+        let client = client.with(RetryMiddleware::default()).with(script.clone()).build();
+        client.get(URL).send().await.unwrap();
+        assert_eq!(script.received().len(), 3, "with a token: {token}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_outermost_policy_decides() {
+    let script = Script::always(busy());
+    let seven = RetryMiddleware::new(RetryPolicy::builder().max_attempts(7).build().unwrap());
+    let base = ClientBuilder::new(Client::new()).with(seven).build();
+    let client = ClientBuilder::from_client(base)
+        .with(RetryMiddleware::new(RetryPolicy::never()))
+        .with(script.clone())
+        .build();
+    client.get(URL).send().await.unwrap();
+    assert_eq!(script.received().len(), 7);
+}
+
 /// Fetches a token with a client of its own before each send.
 struct Token(ClientWithMiddleware);
 
@@ -280,11 +325,10 @@ async fn each_attempt_starts_from_the_callers_extensions_and_the_last_one_leaves
         record.lock().unwrap().push((callers, had_marker, ResendCount::of(extensions)));
         Ok(())
     });
-    let script = Script::new([busy(), busy(), fine()]);
     let client = ClientBuilder::new(Client::new())
         .with(RetryMiddleware::default())
         .with(inspect)
-        .with(script.clone())
+        .with(Script::always(busy()))
         .build();
     for callers in [Some(Callers(1)), None] {
         let script_request = Client::new().get(URL).build().unwrap();
@@ -294,11 +338,9 @@ async fn each_attempt_starts_from_the_callers_extensions_and_the_last_one_leaves
         }
         let _ = client.execute_with_extensions(script_request, &mut extensions).await;
         assert!(extensions.get::<Marker>().is_some(), "the last attempt's values stay");
-        if callers.is_some() {
-            let callers = || callers.clone();
-            let expected = [(callers(), false, 0), (callers(), false, 1), (callers(), false, 2)];
-            assert_eq!(*seen.lock().unwrap(), expected);
-        }
+        let callers = || callers.clone();
+        let expected = [(callers(), false, 0), (callers(), false, 1), (callers(), false, 2)];
+        assert_eq!(*seen.lock().unwrap(), expected);
         seen.lock().unwrap().clear();
     }
 }
@@ -387,19 +429,21 @@ async fn a_history_tells_what_happened_without_any_part_of_the_url() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_proof_of_the_contrary_says_that_no_earlier_attempt_took_effect() {
-    for (label, first, may) in [
-        ("never connected", Reply::connect_error(), false),
-        ("no address", Reply::dns_error(), false),
-        ("answered", busy(), true),
-        ("silent", Reply::hang(), true),
-    ] {
+async fn without_a_proof_any_earlier_attempt_may_have_taken_effect() {
+    // Not even a refused connection tells: a redirect may have led there.
+    for first in [Reply::connect_error(), Reply::dns_error(), busy(), Reply::hang()] {
+        let label = format!("{first:?}");
         let script = Script::new([first, Reply::status(StatusCode::NOT_FOUND)]);
         let policy = exact().attempt_timeout(ms(50)).build().unwrap();
         let response = client(policy, &script).delete(URL).send().await.unwrap();
         let history = response.extensions().get::<RetryHistory>().unwrap();
-        assert_eq!(history.may_have_taken_effect(), may, "{label}: {history}");
+        assert!(history.may_have_taken_effect(), "{label}: {history}");
     }
+    let script = Script::new([Reply::status(StatusCode::NOT_FOUND)]);
+    let tracker = RetryTracker::new();
+    let request = client(RetryPolicy::default(), &script).delete(URL);
+    request.with_extension(tracker.clone()).send().await.unwrap();
+    assert!(!tracker.history().unwrap().may_have_taken_effect(), "there was no earlier one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -420,6 +464,84 @@ async fn classifiers_see_where_the_request_went_on_every_attempt_also_of_one_tha
     client.post(URL).send().await.unwrap();
     let expected = ["1 service.test/path", "2 service.test/path", "1 service.test/path"];
     assert_eq!(*seen.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_zero_wait_gives_way() {
+    let script = Script::always(busy());
+    let policy = exact().backoff(Backoff::constant(Duration::ZERO)).build().unwrap();
+    let client = client(policy, &script);
+    assert!(client.get(URL).send().now_or_never().is_none(), "it could not be dropped");
+    assert_eq!(script.received().len(), 1);
+    client.get(URL).send().await.unwrap();
+    assert_eq!(script.received().len(), 1 + 3);
+}
+
+/// Tells when the body of a response goes away.
+struct Body(Arc<Mutex<bool>>);
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap() = true;
+    }
+}
+
+/// Answers 503 with such a body.
+struct BusyWithBody(Arc<Mutex<bool>>);
+
+#[async_trait::async_trait]
+impl Middleware for BusyWithBody {
+    async fn handle(&self, _: Request, _: &mut Extensions, _: Next<'_>) -> Result<Response> {
+        let body = Body(self.0.clone());
+        let chunks = futures_util::stream::iter([(); 1]).map(move |()| {
+            let _held = &body;
+            Ok::<_, io::Error>("busy")
+        });
+        let mut response = http::Response::new(reqwest::Body::wrap_stream(chunks));
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        Ok(response.into())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_that_is_not_returned_is_dropped_before_the_wait() {
+    let dropped = Arc::new(Mutex::new(false));
+    let client = ClientBuilder::new(Client::new())
+        .with(RetryMiddleware::new(exact().build().unwrap()))
+        .with(BusyWithBody(dropped.clone()))
+        .build();
+    let in_the_middle_of_the_wait = async {
+        tokio::time::sleep(ms(50)).await;
+        assert!(*dropped.lock().unwrap(), "held through the wait");
+    };
+    let (result, ()) = join(client.get(URL).send(), in_the_middle_of_the_wait).await;
+    result.unwrap();
+}
+
+#[test]
+fn classifiers_of_two_calls_may_wait_for_each_other_under_one_generator() {
+    let together = Arc::new(std::sync::Barrier::new(2));
+    let policy = exact().max_attempts(2).classifier(move |_: &Attempt<'_>| {
+        together.wait();
+        None
+    });
+    let retry = RetryMiddleware::builder(policy.jitter(Jitter::Full).build().unwrap())
+        .generator(seeded_jitter(1))
+        .build()
+        .unwrap();
+    let client = ClientBuilder::new(Client::new()).with(retry).with(Script::always(busy())).build();
+    let (done, ended) = std::sync::mpsc::channel();
+    for _ in 0..2 {
+        let (client, done) = (client.clone(), done.clone());
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            runtime.unwrap().block_on(client.get(URL).send()).unwrap();
+            done.send(()).unwrap();
+        });
+    }
+    for _ in 0..2 {
+        ended.recv_timeout(Duration::from_secs(60)).expect("they do not wait for the generator");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use http::{Extensions, StatusCode};
 use reqwest::{Client, Method, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
@@ -18,7 +19,7 @@ use reqwest_typed_retry::{
     StatusSet, StopReason,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// What the server does to a client after it acted on `POST /act`.
 #[derive(Clone, Debug)]
@@ -124,9 +125,13 @@ async fn serve(
     Ok(())
 }
 
-/// A port where nobody listens.
-async fn refused() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+/// A port where nobody listens: it stays bound as long as the process lives, so that nobody will.
+fn refused() -> SocketAddr {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = socket.local_addr().unwrap();
+    std::mem::forget(socket);
+    address
 }
 
 /// As eager as a policy gets without saying that a POST may be repeated.
@@ -139,8 +144,8 @@ fn eager() -> RetryPolicy {
         .retry_statuses((400..600).map(|code| StatusCode::from_u16(code).unwrap()).collect())
         .retry_faults(every_fault.into_iter().fold(FaultSet::transient(), FaultSet::with))
         .honour_idempotency_keys(true)
-        // Ends the case of the silent server; for the others it is out of reach.
-        .attempt_timeout(Duration::from_secs(1))
+        // Ends the case of the silent server, once that has surely acted.
+        .attempt_timeout(Duration::from_secs(3))
         .build()
         .unwrap()
 }
@@ -156,8 +161,8 @@ fn client(policy: RetryPolicy) -> ClientWithMiddleware {
     ClientBuilder::new(Client::new()).with(RetryMiddleware::new(policy)).build()
 }
 
-async fn cases() -> Vec<(&'static str, AfterActing)> {
-    let refused = format!("http://{}/next", refused().await);
+fn cases() -> Vec<(&'static str, AfterActing)> {
+    let refused = format!("http://{}/next", refused());
     let redirect =
         |status, location: &str| AfterActing::RedirectTo { status, location: location.to_owned() };
     vec![
@@ -177,7 +182,7 @@ async fn cases() -> Vec<(&'static str, AfterActing)> {
 #[tokio::test]
 async fn a_post_takes_effect_once_whatever_the_client_is_told() {
     for policy in [eager(), eager_with_rejections()] {
-        for (label, after) in cases().await {
+        join_all(cases().into_iter().map(async |(label, after)| {
             let server = Server::start(after).await;
             let tracker = RetryTracker::new();
             let _ = client(policy.clone())
@@ -189,7 +194,8 @@ async fn a_post_takes_effect_once_whatever_the_client_is_told() {
             assert_eq!(server.effects(), 1, "{label}");
             let stop = tracker.history().and_then(|history| history.stop_reason());
             assert_eq!(stop, Some(StopReason::NotIdempotent), "{label}");
-        }
+        }))
+        .await;
     }
 }
 
@@ -197,11 +203,12 @@ async fn a_post_takes_effect_once_whatever_the_client_is_told() {
 #[tokio::test]
 async fn the_same_post_is_resent_where_the_policy_says_that_it_may_be() {
     let policy = eager().to_builder().assume_idempotent(true).build().unwrap();
-    for (label, after) in cases().await {
+    join_all(cases().into_iter().map(async |(label, after)| {
         let server = Server::start(after).await;
         let _ = client(policy.clone()).post(server.url("/act")).body("search").send().await;
         assert_eq!(server.effects(), 3, "{label}");
-    }
+    }))
+    .await;
 }
 
 #[tokio::test]
@@ -235,7 +242,7 @@ impl Middleware for Audit {
 async fn an_inner_middleware_whose_own_call_fails_after_the_post_acted_causes_no_second_effect() {
     for policy in [eager(), eager_with_rejections()] {
         let server = Server::start(AfterActing::Answer("200 OK")).await;
-        let service = format!("http://{}/audit", refused().await);
+        let service = format!("http://{}/audit", refused());
         let client = ClientBuilder::new(Client::new())
             .with(RetryMiddleware::new(policy))
             .with(Audit { service })

@@ -519,6 +519,22 @@ async fn a_refused_connection_is_proof() {
     assert_eq!(post(&client(plain()), &refused.url()).await, exhausted);
 }
 
+/// What is proven of each attempt is in the history, and nothing less counts there either.
+#[tokio::test]
+async fn only_with_a_proof_no_earlier_attempt_can_have_taken_effect() {
+    let refused = Refused::new();
+    let unproven =
+        ClientBuilder::new(plain().build().unwrap()).with(RetryMiddleware::new(policy())).build();
+    for (label, client, may) in [("proof", client(plain()), false), ("no proof", unproven, true)] {
+        let tracker = RetryTracker::new();
+        let request = client.delete(refused.url()).with_extension(tracker.clone());
+        request.send().await.unwrap_err();
+        let history = tracker.history().unwrap();
+        assert_eq!(history.attempts().len(), 3, "{label}: {history}");
+        assert_eq!(history.may_have_taken_effect(), may, "{label}: {history}");
+    }
+}
+
 #[tokio::test]
 async fn a_listed_status_that_ends_the_only_exchange_is_proof() {
     let listed = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];

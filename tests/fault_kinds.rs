@@ -17,7 +17,7 @@ use reqwest_typed_retry::fault_source::classify;
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{Delivery, Fault, FaultKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 /// What the server does with each connection.
 #[derive(Clone, Copy)]
@@ -54,8 +54,13 @@ async fn server(act: Act) -> SocketAddr {
     address
 }
 
-async fn refused() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+/// A port where nobody listens: it stays bound as long as the process lives, so that nobody will.
+fn refused() -> SocketAddr {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = socket.local_addr().unwrap();
+    std::mem::forget(socket);
+    address
 }
 
 async fn get(address: SocketAddr) -> reqwest::Error {
@@ -99,7 +104,7 @@ async fn each_fault_is_known_by_its_structure() {
     let strange = Client::new().get(format!("http://{stalled}/")).version(Version::HTTP_09);
     let client = Client::new();
     let rows: Vec<(&str, reqwest::Error, Vec<Fault>)> = vec![
-        ("refused", get(refused().await).await, proven(FaultKind::Connect)),
+        ("refused", get(refused()).await, proven(FaultKind::Connect)),
         ("no address", scripted(Reply::connect_error()).await, proven(FaultKind::Connect)),
         ("name not resolved", scripted(Reply::dns_error()).await, proven(FaultKind::Dns)),
         (

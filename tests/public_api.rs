@@ -101,6 +101,13 @@ fn a_policy_that_breaks_a_rule_is_refused_by_setting_value_and_rule() {
             "deadline is None, but unlimited attempts need a deadline to end them",
         ),
         (
+            build(|it| {
+                let none = Backoff::constant(Duration::ZERO);
+                it.unlimited_attempts().deadline(Duration::from_secs(1)).backoff(none)
+            }),
+            "backoff is 0ns, but unlimited attempts need a wait between them",
+        ),
+        (
             build(|it| it.attempt_timeout(Duration::ZERO)),
             "attempt_timeout is 0ns, but nothing can be done in no time: it must be longer than \
              zero",

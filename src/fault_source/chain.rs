@@ -21,7 +21,7 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return error.get_ref().map(|payload| payload as _);
     }
-    #[cfg(all(feature = "http2", not(target_arch = "wasm32")))]
+    #[cfg(feature = "http2")]
     if let Some(error) = error.downcast_ref::<h2::Error>() {
         return error.get_io().map(|error| error as _);
     }

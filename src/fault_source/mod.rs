@@ -3,11 +3,8 @@
 //! The answer comes from the types in the error's chain, never from its text.
 
 mod chain;
-#[cfg(not(target_arch = "wasm32"))]
 mod http2;
-#[cfg(not(target_arch = "wasm32"))]
 mod tls;
-#[cfg(not(target_arch = "wasm32"))]
 mod transport;
 
 use std::error::Error;
@@ -43,7 +40,8 @@ pub fn classify(error: &(dyn Error + 'static)) -> Fault {
     let kind = match chain::find::<reqwest::Error>(error) {
         Some(error) => of_reqwest(error).kind(),
         None if error.is::<reqwest_middleware::Error>() => FaultKind::Other,
-        None => bare_kind(error),
+        // An error that never was reqwest's, from another client.
+        None => transport::bare_kind(error),
     };
     Fault::unknown(kind)
 }
@@ -71,10 +69,7 @@ fn of_reqwest(error: &reqwest::Error) -> Fault {
     if !error.is_request() {
         return Fault::unknown(body_kind(error));
     }
-    #[cfg(not(target_arch = "wasm32"))]
-    return transport::classify(error);
-    #[cfg(target_arch = "wasm32")]
-    Fault::unknown(if error.is_timeout() { FaultKind::Timeout } else { FaultKind::Other })
+    transport::classify(error)
 }
 
 /// The head had arrived. reqwest reports every failure of the body as "decode"; only a link of
@@ -82,32 +77,11 @@ fn of_reqwest(error: &reqwest::Error) -> Fault {
 fn body_kind(error: &reqwest::Error) -> FaultKind {
     if error.is_timeout() {
         FaultKind::Timeout
-    } else if has_transport_link(error) {
+    } else if chain::find::<hyper::Error>(error).is_some() {
         FaultKind::Body
     } else if error.is_decode() {
         FaultKind::Decode
     } else {
-        FaultKind::Other
-    }
-}
-
-#[cfg(not(target_arch = "wasm32"))]
-fn has_transport_link(error: &reqwest::Error) -> bool {
-    chain::find::<hyper::Error>(error).is_some()
-}
-
-#[cfg(target_arch = "wasm32")]
-fn has_transport_link(_error: &reqwest::Error) -> bool {
-    false
-}
-
-/// An error that never was reqwest's, from another client.
-fn bare_kind(error: &(dyn Error + 'static)) -> FaultKind {
-    #[cfg(not(target_arch = "wasm32"))]
-    return transport::bare_kind(error);
-    #[cfg(target_arch = "wasm32")]
-    {
-        let _ = error;
         FaultKind::Other
     }
 }

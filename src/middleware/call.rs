@@ -181,7 +181,8 @@ impl<'a> Call<'a> {
             .with_target(host, path)
             .with_not_processed(self.provable && ended.exchanges.vouch_for(&outcome))
             .with_elapsed(self.started.map_or(Duration::ZERO, |started| started.elapsed()));
-        let mut decision = self.retry.generator.with(|rng| session.decide(&attempt, rng));
+        let not_processed = session.policy().proves_not_processed(&attempt);
+        let mut decision = session.decide(&attempt, &mut self.retry.generator.draws());
         if decision.delay().is_some() && !self.replay.is_possible() {
             decision = RetryDecision::DoNotRetry { reason: StopReason::BodyNotReplayable };
         }
@@ -189,7 +190,7 @@ impl<'a> Call<'a> {
             Outcome::Response { headers, .. } => session.policy().server_delay(headers, now),
             Outcome::Fault { .. } => None,
         };
-        AttemptRecord::new(number, recorded, server_delay, decision)
+        AttemptRecord::new(number, recorded, not_processed, server_delay, decision)
     }
 
     /// Leaves the history where the caller can find it.

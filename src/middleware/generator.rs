@@ -1,9 +1,11 @@
 //! Where the randomness of the waits comes from.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use rand::Rng;
+use rand::rngs::ThreadRng;
+use rand::{Rng, TryRng};
 
 /// The thread's generator, or one that the caller brought.
 #[derive(Default)]
@@ -18,12 +20,44 @@ impl Generator {
         Self::Given(Mutex::new(Box::new(rng)))
     }
 
-    /// Only asked after a failure, so that a lock does no harm.
-    pub(super) fn with<T>(&self, draw: impl FnOnce(&mut dyn Rng) -> T) -> T {
+    pub(super) fn draws(&self) -> Draws<'_> {
         match self {
-            Self::Thread => draw(&mut rand::rng()),
+            Self::Thread => Draws::Thread(rand::rng()),
+            Self::Given(rng) => Draws::Given(rng),
+        }
+    }
+}
+
+/// A generator for one decision. One that was given is locked for each draw alone: classifiers run
+/// during a decision, and may wait for each other.
+pub(super) enum Draws<'a> {
+    Thread(ThreadRng),
+    Given(&'a Mutex<Box<dyn Rng + Send>>),
+}
+
+impl Draws<'_> {
+    fn with<T>(&mut self, draw: impl FnOnce(&mut dyn Rng) -> T) -> T {
+        match self {
+            Self::Thread(rng) => draw(rng),
             Self::Given(rng) => draw(&mut **rng.lock().unwrap_or_else(PoisonError::into_inner)),
         }
+    }
+}
+
+impl TryRng for Draws<'_> {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.with(|rng| rng.next_u32()))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.with(|rng| rng.next_u64()))
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        self.with(|rng| rng.fill_bytes(bytes));
+        Ok(())
     }
 }
 

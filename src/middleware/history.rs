@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::policy::{Delivery, Fault, RetryDecision, StopReason};
+use crate::policy::{Fault, RetryDecision, StopReason};
 
 /// How one attempt of a [`RetryHistory`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,7 @@ impl fmt::Display for AttemptOutcome {
 pub struct AttemptRecord {
     number: u32,
     outcome: AttemptOutcome,
+    not_processed: bool,
     server_delay: Option<Duration>,
     decision: RetryDecision,
 }
@@ -60,10 +61,11 @@ impl AttemptRecord {
     pub(super) fn new(
         number: u32,
         outcome: AttemptOutcome,
+        not_processed: bool,
         server_delay: Option<Duration>,
         decision: RetryDecision,
     ) -> Self {
-        Self { number, outcome, server_delay, decision }
+        Self { number, outcome, not_processed, server_delay, decision }
     }
 
     /// The attempt's number, counted from 1.
@@ -78,7 +80,15 @@ impl AttemptRecord {
         self.outcome
     }
 
-    /// What the server asked the client to wait, whether or not it did.
+    /// Whether it is proven that the server did not act on it. The delivery of a fault alone is no
+    /// such proof: see [`DeliveryProof`](crate::DeliveryProof).
+    #[must_use]
+    pub fn not_processed(&self) -> bool {
+        self.not_processed
+    }
+
+    /// What the server asked the client to wait, whether or not it did. `None` too where the policy
+    /// ignores what servers ask.
     #[must_use]
     pub fn server_delay(&self) -> Option<Duration> {
         self.server_delay
@@ -137,15 +147,13 @@ impl RetryHistory {
         self.attempts.iter().rev().find_map(|attempt| attempt.server_delay)
     }
 
-    /// Whether an attempt before the last one may have taken effect: it was not proven otherwise.
-    /// Then a 404 on DELETE, or a 409 on PUT, may be the echo of our own success.
+    /// Whether an attempt before the last one may have taken effect: it was not proven otherwise, for
+    /// which it takes a [`DeliveryProof`](crate::DeliveryProof). Then a 404 on DELETE, or a 409 on
+    /// PUT, may be the echo of our own success.
     #[must_use]
     pub fn may_have_taken_effect(&self) -> bool {
         let (_, earlier) = self.attempts.split_last().unzip();
-        earlier.unwrap_or_default().iter().any(|attempt| match attempt.outcome {
-            AttemptOutcome::Status(_) => true,
-            AttemptOutcome::Fault(fault) => fault.delivery() != Delivery::NotProcessed,
-        })
+        earlier.unwrap_or_default().iter().any(|attempt| !attempt.not_processed)
     }
 }
 

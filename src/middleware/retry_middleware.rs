@@ -7,7 +7,7 @@ use reqwest_middleware::{Middleware, Next, Result};
 use super::call::{Call, Step};
 use super::generator::Generator;
 use super::time::WallClock;
-use super::{BoxFuture, RetryMiddlewareBuilder, observe, scope};
+use super::{BoxFuture, ResendCount, RetryMiddlewareBuilder, observe, scope};
 use crate::policy::RetryPolicy;
 
 /// Applies a [`RetryPolicy`] to every request of a client, with no change at the call site.
@@ -18,6 +18,13 @@ use crate::policy::RetryPolicy;
 ///   were added after this one: put what signs, authorises or traces a single send there.
 /// - A body that can't be sent again (a stream) is sent once.
 /// - Dropping the call's future stops everything; there are no tasks and no state behind it.
+/// - A second one in the same chain passes through, so that attempts do not multiply: the outermost
+///   policy decides, with `ClientBuilder::from_client` that of the base client. It is told by the
+///   extensions map that the chain passes on: a layer that passes on a map of its own hides it, and
+///   one that lends the chain's map to another client switches that client's retries off.
+///
+/// Keep a layer that makes errors of statuses (`error_for_status`) outside of it: the error has lost
+/// `Retry-After`. It needs a tokio runtime with its time driver enabled.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,6 +51,9 @@ impl RetryMiddleware {
     /// of a proof; [`builder`](Self::builder) would refuse it.
     #[must_use]
     pub fn new(policy: RetryPolicy) -> Self {
+        if !policy.not_processed_statuses().is_empty() {
+            observe::unproven_statuses();
+        }
         Self::builder(policy).build_unchecked()
     }
 
@@ -76,7 +86,10 @@ impl Middleware for RetryMiddleware {
     {
         // Two retry layers in one chain would multiply their attempts.
         if scope::is_nested(extensions) {
-            observe::nested();
+            // Once a call, though each attempt of the outer one comes by.
+            if ResendCount::of(extensions) == 0 {
+                observe::nested();
+            }
             return next.run(request, extensions);
         }
         let mut call = Call::new(self, request, extensions, next);

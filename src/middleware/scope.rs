@@ -63,7 +63,8 @@ pub(super) fn saw(end: End) {
 }
 
 /// Whether the caller runs inside an attempt of another retry middleware of the same chain. A
-/// client of its own inside an inner middleware has another map, and keeps its retries.
+/// client of its own inside an inner middleware has another map, unless it is lent this one, and so
+/// keeps its retries.
 pub(super) fn is_nested(extensions: &Extensions) -> bool {
     CURRENT.get().is_some_and(|scope| scope.extensions == address(extensions))
 }

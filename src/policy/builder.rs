@@ -133,7 +133,8 @@ impl RetryPolicyBuilder {
     /// The time after which no attempt starts, counted from the beginning of the call and waits
     /// included; `None` for no limit. A wait that would not end before it never starts. An attempt
     /// on the wire goes on: the call can take up to the deadline and one
-    /// [`attempt_timeout`](Self::attempt_timeout). **Default**: none.
+    /// [`attempt_timeout`](Self::attempt_timeout). Waits are as exact as tokio's timers, to a
+    /// millisecond or as busy as the thread is. **Default**: none.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.rules.deadline = deadline.into();
         self
@@ -158,35 +159,42 @@ impl RetryPolicyBuilder {
     /// # Errors
     /// The first rule that is broken, by setting, value and rule:
     ///
-    /// - `max_attempts` of 0; unlimited attempts without a deadline;
+    /// - `max_attempts` of 0; unlimited attempts without a deadline, or without any wait;
     /// - a time limit of zero; an attempt timeout longer than the deadline; a server's delay clamped
     ///   to nothing;
     /// - a status below 400 among those to retry: it is an answer (a classifier can still ask for
     ///   a resend).
     pub fn build(mut self) -> Result<RetryPolicy, PolicyError> {
-        self.rules.max_attempts = checked_attempts(self.max_attempts, self.rules.deadline)?;
+        self.rules.max_attempts = self.checked_attempts()?;
         check_times(self.rules.attempt_timeout, self.rules.deadline)?;
         check_server_delays(self.rules.server_delays)?;
         check_statuses("retry_statuses", &self.rules.retry_statuses)?;
         check_statuses("not_processed_statuses", &self.rules.not_processed_statuses)?;
         Ok(RetryPolicy::from_valid(self.rules))
     }
-}
 
-fn checked_attempts(
-    max_attempts: Option<u32>,
-    deadline: Option<Duration>,
-) -> Result<Option<NonZeroU32>, PolicyError> {
-    match max_attempts {
-        Some(count) => NonZeroU32::new(count).map(Some).ok_or_else(|| {
+    fn checked_attempts(&self) -> Result<Option<NonZeroU32>, PolicyError> {
+        let Some(count) = self.max_attempts else {
+            if self.rules.deadline.is_none() {
+                let rule = "unlimited attempts need a deadline to end them";
+                return Err(PolicyError::new("deadline", self.rules.deadline, rule));
+            }
+            let backoffs = [
+                ("backoff", &self.rules.backoff),
+                ("throttle_backoff", &self.rules.throttle_backoff),
+            ];
+            for (setting, backoff) in backoffs {
+                if backoff.max_delay().is_zero() {
+                    let rule = "unlimited attempts need a wait between them";
+                    return Err(PolicyError::new(setting, backoff.max_delay(), rule));
+                }
+            }
+            return Ok(None);
+        };
+        NonZeroU32::new(count).map(Some).ok_or_else(|| {
             let rule = "it counts the first send too: it must be at least 1";
             PolicyError::new("max_attempts", count, rule)
-        }),
-        None if deadline.is_none() => {
-            let rule = "unlimited attempts need a deadline to end them";
-            Err(PolicyError::new("deadline", deadline, rule))
-        }
-        None => Ok(None),
+        })
     }
 }
 

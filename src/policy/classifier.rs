@@ -13,8 +13,9 @@ pub enum Verdict {
     /// Worth another send, if method safety and the limits allow it.
     Transient {
         /// The wait, treated like a delay that the server asked for: it takes precedence over the
-        /// server's own fields, is never undercut, and is bound by the same limit. `None` or zero
-        /// leaves it to those fields and the backoff.
+        /// server's own fields, is never undercut, and is bound by the same limit, if
+        /// [`ServerDelays`](crate::ServerDelays) sets one. `None` or zero leaves it to those fields
+        /// and the backoff.
         delay: Option<Duration>,
     },
     /// Not worth another send.

@@ -96,21 +96,28 @@ impl RetryPolicy {
         }
     }
 
-    /// An outcome alone is no proof: a redirect may have carried the request on after the first
-    /// server acted on it. So the outcome must say "not processed" *and* the transport must have
-    /// positive evidence that this outcome is the only exchange of the attempt.
     fn check_method(&self, attempt: &Attempt<'_>) -> Result<(), StopReason> {
-        let harmless = match attempt.outcome() {
-            Outcome::Response { status, .. } => {
-                self.rules().not_processed_statuses.contains(status)
-            }
-            Outcome::Fault { fault, .. } => fault.delivery() == Delivery::NotProcessed,
-        };
-        if self.is_repeatable(attempt.class()) || (attempt.not_processed() && harmless) {
+        if self.is_repeatable(attempt.class()) || self.proves_not_processed(attempt) {
             Ok(())
         } else {
             Err(StopReason::NotIdempotent)
         }
+    }
+
+    /// Whether `attempt` proves that the server did not act on it.
+    ///
+    /// An outcome alone is no proof: a redirect may have carried the request on after the first
+    /// server acted on it. So the outcome must say "not processed" *and* there must be positive
+    /// evidence that this outcome is the end of the only exchange of the attempt.
+    #[must_use]
+    pub fn proves_not_processed(&self, attempt: &Attempt<'_>) -> bool {
+        attempt.not_processed()
+            && match attempt.outcome() {
+                Outcome::Response { status, .. } => {
+                    self.rules().not_processed_statuses.contains(status)
+                }
+                Outcome::Fault { fault, .. } => fault.delivery() == Delivery::NotProcessed,
+            }
     }
 
     fn wait<R: Rng + ?Sized>(

@@ -29,7 +29,7 @@ pub enum FaultKind {
     /// The request itself can't be sent: a bad URL or scheme, a redirect loop, a request body that
     /// failed.
     Invalid,
-    /// Anything else, the errors of other middlewares included.
+    /// Anything else, such as an error of another middleware that holds none of reqwest's.
     Other,
 }
 

@@ -115,9 +115,11 @@ fn has_key(headers: &HeaderMap, key_fields: &[HeaderName]) -> bool {
         .any(|value| !is_empty(value.as_bytes()))
 }
 
-/// Blank, or the empty Structured Fields string `""` that the key draft would put on the wire.
+/// Blank, bare or as the Structured Fields string (`""`) that the key draft puts on the wire.
 fn is_empty(value: &[u8]) -> bool {
-    matches!(value.trim_ascii(), b"" | b"\"\"")
+    let value = value.trim_ascii();
+    let quoted = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    quoted.unwrap_or(value).trim_ascii().is_empty()
 }
 
 #[cfg(test)]
@@ -132,7 +134,7 @@ mod tests {
 
     #[test]
     fn an_empty_key_does_not_count() {
-        for value in ["", "  ", "\"\"", " \"\" "] {
+        for value in ["", "  ", "\"\"", " \"\" ", "\" \""] {
             assert_eq!(post_with_key(value), RetryableMethod::NonIdempotent, "{value:?}");
         }
         assert_eq!(post_with_key("\"k\""), RetryableMethod::IdempotentWithToken);

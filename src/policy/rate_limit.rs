@@ -236,8 +236,8 @@ mod tests {
         rate_limit(lines, age.map(str::as_bytes)).map(|delay| delay.as_secs())
     }
 
-    /// The `rl-*` rows of server_hints.json, as far as this field goes: where a row has a valid
-    /// Retry-After, that one takes precedence, and this is what it takes precedence over.
+    /// Where a row is named after Retry-After, that one takes precedence: this is what it takes
+    /// precedence over.
     #[test]
     fn conformance_rows_give_the_delay_of_this_field() {
         for (label, lines, age, expected) in [

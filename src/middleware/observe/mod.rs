@@ -6,6 +6,7 @@
 //! | `giving up` | WARN | `attempts`, `method`, `outcome`, `reason` | a transient failure is returned |
 //! | `not resent` | DEBUG | the same | … because it might take effect twice |
 //! | `nested retry middleware passes through` | DEBUG | | a second one in the same chain |
+//! | `not_processed_statuses has no effect without a delivery proof` | DEBUG | | by `RetryMiddleware::new` |
 //!
 //! The target is `reqwest_typed_retry`. Nothing for a first-try success or a permanent failure. No userinfo, path, query or field of the
 //! request is in any of them. All need the feature `tracing`.
@@ -13,9 +14,9 @@
 #[cfg(feature = "tracing")]
 mod tracing;
 #[cfg(feature = "tracing")]
-pub(super) use self::tracing::{nested, resend, stop};
+pub(super) use self::tracing::{nested, resend, stop, unproven_statuses};
 
 #[cfg(not(feature = "tracing"))]
 mod silent;
 #[cfg(not(feature = "tracing"))]
-pub(super) use self::silent::{nested, resend, stop};
+pub(super) use self::silent::{nested, resend, stop, unproven_statuses};

@@ -20,3 +20,5 @@ pub(in crate::middleware) fn resend(
 pub(in crate::middleware) fn stop(_method: &Method, _last: &AttemptRecord, _reason: StopReason) {}
 
 pub(in crate::middleware) fn nested() {}
+
+pub(in crate::middleware) fn unproven_statuses() {}

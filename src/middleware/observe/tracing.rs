@@ -49,3 +49,7 @@ pub(in crate::middleware) fn stop(method: &Method, last: &AttemptRecord, reason:
 pub(in crate::middleware) fn nested() {
     debug!(target: TARGET, "nested retry middleware passes through");
 }
+
+pub(in crate::middleware) fn unproven_statuses() {
+    debug!(target: TARGET, "not_processed_statuses has no effect without a delivery proof");
+}
