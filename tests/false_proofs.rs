@@ -255,13 +255,8 @@ struct Spawning;
 
 #[async_trait::async_trait]
 impl Middleware for Spawning {
-    async fn handle(
-        &self,
-        request: Request,
-        _: &mut Extensions,
-        next: Next<'_>,
-    ) -> Result<Response> {
-        drop(next); // borrows the client, so that a task can't have it
+    async fn handle(&self, request: Request, _: &mut Extensions, _: Next<'_>) -> Result<Response> {
+        // `Next` borrows the client, so that a task can't have it.
         let http = DeliveryProof::build(plain()).unwrap().0;
         Ok(tokio::spawn(async move { http.execute(request).await }).await.unwrap()?)
     }

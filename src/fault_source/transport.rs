@@ -24,6 +24,11 @@ pub(super) fn classify(error: &reqwest::Error) -> Fault {
     if !pool.is_connect() && pool.source().is_none() {
         return Fault::unknown(FaultKind::Invalid);
     }
+    // Below this is the error of the caller's stream, perhaps one of another exchange altogether.
+    let http = find::<hyper::Error>(error);
+    if http.is_some_and(body_failed) {
+        return Fault::unknown(FaultKind::Invalid);
+    }
     // Most verdicts come while connecting, but with TLS 1.3 a refused client certificate comes after.
     if tls::is_verdict(error) {
         return Fault::unknown(FaultKind::Tls);
@@ -37,7 +42,6 @@ pub(super) fn classify(error: &reqwest::Error) -> Fault {
         });
     }
     // hyper gives a cancelled request back before it serialises a byte of it.
-    let http = find::<hyper::Error>(error);
     if http.is_some_and(hyper::Error::is_canceled) {
         return Fault::not_processed(FaultKind::ConnectionLost);
     }
@@ -59,17 +63,20 @@ fn established_kind(error: &(dyn Error + 'static), http: Option<&hyper::Error>) 
     }
 }
 
+/// Whether the caller's body failed, or was shorter than announced.
+fn body_failed(error: &hyper::Error) -> bool {
+    let cause = || error.source().and_then(|source| source.downcast_ref::<reqwest::Error>());
+    error.is_user()
+        && (error.is_body_write_aborted() || cause().is_some_and(reqwest::Error::is_body))
+}
+
 fn http_kind(error: &hyper::Error) -> Option<FaultKind> {
-    if error.is_user() {
-        // The caller's body failed, or was shorter than announced. hyper says "user" of a
-        // dispatcher that went away too (runtime shut down, a queued HTTP/2 request): that one is
-        // nobody's mistake.
-        let body_failed = error.is_body_write_aborted()
-            || error
-                .source()
-                .and_then(|source| source.downcast_ref::<reqwest::Error>())
-                .is_some_and(reqwest::Error::is_body);
-        Some(if body_failed { FaultKind::Invalid } else { FaultKind::ConnectionLost })
+    if body_failed(error) {
+        Some(FaultKind::Invalid)
+    } else if error.is_user() {
+        // hyper says "user" of a dispatcher that went away, too (runtime shut down, a queued HTTP/2
+        // request): that is nobody's mistake.
+        Some(FaultKind::ConnectionLost)
     } else if error.is_timeout() {
         Some(FaultKind::Timeout) // an HTTP/2 keep-alive ping without an answer
     } else if error.is_parse() {
@@ -83,13 +90,17 @@ fn http_kind(error: &hyper::Error) -> Option<FaultKind> {
 
 /// For the errors of other clients.
 pub(super) fn bare_kind(error: &(dyn Error + 'static)) -> FaultKind {
+    let http = find::<hyper::Error>(error);
+    if http.is_some_and(body_failed) {
+        return FaultKind::Invalid;
+    }
     if tls::is_verdict(error) {
         return FaultKind::Tls;
     }
     if let Some(fault) = http2::classify(error) {
         return fault.kind();
     }
-    if let Some(kind) = find::<hyper::Error>(error).and_then(http_kind) {
+    if let Some(kind) = http.and_then(http_kind) {
         return kind;
     }
     match find::<io::Error>(error).map(io::Error::kind) {
