@@ -201,7 +201,11 @@ async fn serve_http1(stream: TcpStream, own: SocketAddr, record: &Record) -> io:
         let response = match fate {
             Fate::CutAfterActing => return Ok(()),
             Fate::ResetAfterActing => return stream.get_ref().set_zero_linger(),
-            Fate::Silent => return std::future::pending().await,
+            Fate::Silent => {
+                // Until the client has had enough.
+                while stream.read(&mut [0; 64]).await? > 0 {}
+                return Ok(());
+            }
             Fate::HalfAResponse => {
                 stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le").await?;
                 return stream.flush().await;
