@@ -107,7 +107,8 @@ async fn run(kind: Kind, protocol: Protocol, seed: u64, operations: usize) -> Ta
         if may_be_repeated(ended.operation) {
             let all = history.attempts().len() == usize::try_from(MAX_ATTEMPTS).unwrap();
             let served = matches!(ended.result, Ok(StatusCode::OK));
-            if !served && !(exhausted && all) {
+            let accounted_for = served || (exhausted && all);
+            if !accounted_for {
                 let (operation, result) = (ended.operation, ended.result);
                 tally.lost.push(format!("operation {operation}: {result:?}\n{history}"));
             }
