@@ -9,13 +9,10 @@ use http::Version;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest_typed_retry::FaultKind::{Connect, ConnectionLost, Dns, Invalid, Protocol};
 
-use crate::expect::{by_timing, not_processed, permanent, proven, status, transient, unknown};
+use crate::expect::{not_processed, permanent, proven, status, transient, unknown, unused};
 use crate::scene::Scene;
 use crate::servers::Act::{AwaitBytes, Close, EndWriting, Linger, ReadRequest, Reset, Write};
 use crate::table::{Row, row};
-
-/// Errors of the send, by whether the connector or the connection failed.
-const ANY_ERROR: [&str; 2] = ["request+connect", "request"];
 
 struct Failing;
 
@@ -54,22 +51,18 @@ pub(crate) fn rows() -> Vec<Row> {
         ),
         row(
             "accepted, closed at once",
-            Scene::http1([Close]),
-            by_timing([proven(Connect), proven(ConnectionLost), unknown(ConnectionLost)])
-                .errors(ANY_ERROR),
+            Scene::http1([Close]).may_hang(),
+            unused([proven(Connect), proven(ConnectionLost), unknown(ConnectionLost)]),
         ),
         row(
             "accepted, reset at once",
-            Scene::http1([Reset]),
-            by_timing([proven(Connect), proven(ConnectionLost), unknown(ConnectionLost)])
-                .errors(ANY_ERROR),
+            Scene::http1([Reset]).may_hang(),
+            unused([proven(Connect), proven(ConnectionLost), unknown(ConnectionLost)]),
         ),
         row(
             "accepted, half closed, all read",
-            Scene::http1([EndWriting, ReadRequest]),
-            by_timing([proven(ConnectionLost), unknown(ConnectionLost)])
-                .read_unproven_at_most()
-                .errors(["request"]),
+            Scene::http1([EndWriting, ReadRequest]).may_hang(),
+            unused([proven(ConnectionLost), unknown(ConnectionLost)]).read_unproven_at_most(),
         ),
         row(
             "closed with the request unread",
@@ -81,14 +74,14 @@ pub(crate) fn rows() -> Vec<Row> {
             Scene::http1([
                 answer("HTTP/1.1 408 Late\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"),
                 Linger,
-            ]),
-            by_timing([proven(ConnectionLost), unknown(ConnectionLost), status(408)])
-                .errors(["request"]),
+            ])
+            .may_hang(),
+            unused([proven(ConnectionLost), unknown(ConnectionLost), status(408)]),
         ),
         row(
             "the server talks first: no HTTP",
-            Scene::http1([answer("220 mail.test ESMTP\r\n"), Linger]),
-            by_timing([proven(ConnectionLost), unknown(Protocol)]).errors(["request"]),
+            Scene::http1([answer("220 mail.test ESMTP\r\n"), Linger]).may_hang(),
+            unused([proven(ConnectionLost), unknown(Protocol)]),
         ),
         row(
             "a version that the client does not speak",

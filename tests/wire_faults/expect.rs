@@ -34,6 +34,9 @@ enum Attempts {
 #[derive(Clone, Copy, Debug)]
 enum Reached {
     Are(Counts),
+    /// The first attempt's, at least. The second can be handed to the connection that has just
+    /// failed, and end with it before it reaches anybody.
+    FirstAtLeast(Counts),
     /// One for each attempt.
     EachAttempt,
     /// At most one for each attempt that is not proven unprocessed, none for the others.
@@ -78,6 +81,11 @@ impl Expect {
 
     pub(crate) fn whole(self, counts: Counts) -> Self {
         Self { whole: Reached::Are(counts), ..self }
+    }
+
+    pub(crate) fn first_read_at_least(self, counts: Counts) -> Self {
+        let reached = Reached::FirstAtLeast(counts);
+        Self { heads: reached, whole: reached, ..self }
     }
 
     pub(crate) fn heads_each_attempt(self) -> Self {
@@ -167,6 +175,15 @@ pub(crate) fn by_timing(ends: impl IntoIterator<Item = AttemptOutcome>) -> Expec
     Expect::new(ends, Attempts::FollowTheFault)
 }
 
+/// A connection that ends before its first use, in a scene that may hang.
+pub(crate) fn unused(ends: impl IntoIterator<Item = AttemptOutcome>) -> Expect {
+    by_timing(ends.into_iter().chain([unknown(FaultKind::Timeout)])).errors([
+        "request+connect",
+        "request",
+        "timeout+request",
+    ])
+}
+
 impl Reached {
     fn check(
         self,
@@ -178,6 +195,7 @@ impl Reached {
         let attempts = history.attempts();
         let accepted = match self {
             Self::Are(counts) => counts[at]..=counts[at],
+            Self::FirstAtLeast(counts) => 1..=counts[at],
             Self::EachAttempt => attempts.len()..=attempts.len(),
             Self::UnprovenAtMost => {
                 0..=attempts.iter().filter(|attempt| !is_proven(attempt)).count()

@@ -5,8 +5,8 @@ use reqwest_typed_retry::FaultKind::{Connect, ConnectionLost, Invalid, Other, Pr
 
 use crate::answers::answer;
 use crate::expect::{
-    ONCE, PROVEN, SAFE, by_timing, completes, not_processed, permanent, proven, status, transient,
-    unknown,
+    ONCE, PROVEN, SAFE, completes, not_processed, permanent, proven, status, transient, unknown,
+    unused,
 };
 use crate::frames::{Frame, Last};
 use crate::scene::{Scene, Upload};
@@ -62,8 +62,9 @@ pub(crate) fn resets() -> Vec<Row> {
 
 /// No proof, whatever the last stream is: hyper ends streams with it that the server handles.
 pub(crate) fn going_away() -> Vec<Row> {
-    let refused = || transient([unknown(Refused)]).read(SAFE).errors(["request"]);
-    let lost = || transient([unknown(ConnectionLost)]).read(SAFE).errors(["request"]);
+    let refused = || transient([unknown(Refused)]).first_read_at_least(SAFE).errors(["request"]);
+    let lost =
+        || transient([unknown(ConnectionLost)]).first_read_at_least(SAFE).errors(["request"]);
     vec![
         row("goes away, nothing processed", goes_away(Last::None, Reason::NO_ERROR), refused()),
         row(
@@ -89,15 +90,9 @@ pub(crate) fn going_away() -> Vec<Row> {
 }
 
 pub(crate) fn broken() -> Vec<Row> {
-    let broken = || transient([unknown(Protocol)]).read(SAFE).errors(["request"]);
+    let broken = || transient([unknown(Protocol)]).first_read_at_least(SAFE).errors(["request"]);
     let unread = || {
-        by_timing([
-            proven(Connect),
-            proven(ConnectionLost),
-            unknown(ConnectionLost),
-            unknown(Refused),
-        ])
-        .errors(["request+connect", "request"])
+        unused([proven(Connect), proven(ConnectionLost), unknown(ConnectionLost), unknown(Refused)])
     };
     let text = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n";
     vec![
@@ -113,14 +108,14 @@ pub(crate) fn broken() -> Vec<Row> {
         ),
         row(
             "an answer in HTTP/1.1",
-            Scene::http2([ReadBytes, answer(text), Linger]),
-            by_timing([unknown(Protocol), proven(ConnectionLost)]).errors(["request"]),
+            Scene::http2([ReadBytes, answer(text), Linger]).may_hang(),
+            unused([unknown(Protocol), proven(ConnectionLost)]),
         ),
-        row("accepted, closed at once, HTTP/2", Scene::http2([Close]), unread()),
-        row("accepted, reset at once, HTTP/2", Scene::http2([Reset]), unread()),
+        row("accepted, closed at once, HTTP/2", Scene::http2([Close]).may_hang(), unread()),
+        row("accepted, reset at once, HTTP/2", Scene::http2([Reset]).may_hang(), unread()),
         row(
             "goes away before it reads",
-            Scene::http2([Send(Frame::GoAway(Last::None, Reason::NO_ERROR)), Linger]),
+            Scene::http2([Send(Frame::GoAway(Last::None, Reason::NO_ERROR)), Linger]).may_hang(),
             unread(),
         ),
     ]
