@@ -425,6 +425,11 @@ async fn a_history_tells_what_happened_without_any_part_of_the_url() {
     );
     assert_eq!(history.resends(), 2);
     assert_eq!(history.server_delay(), Some(ms(2_000)));
+
+    let script = Script::new([2, 5, 3].map(|delay| busy().header(RETRY_AFTER, delay)));
+    let response = client(exact().build().unwrap(), &script).get(URL).send().await.unwrap();
+    let history = response.extensions().get::<RetryHistory>().unwrap();
+    assert_eq!(history.server_delay(), Some(ms(3_000)), "the last one");
     assert!(history.may_have_taken_effect());
 }
 
