@@ -39,7 +39,7 @@ async fn every_fault_has_a_row_of_its_own() {
         answers::early(),
         requests::uploads(),
         requests::redirects(),
-        requests::unseen_hops(),
+        requests::unseen_exchanges(),
         requests::proxies(),
         tls::verdicts(),
         tls::late_verdicts(),
@@ -94,7 +94,7 @@ async fn a_redirect_takes_the_proof_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_exchange_that_nobody_saw_takes_the_proof_away() {
-    check(requests::unseen_hops()).await;
+    check(requests::unseen_exchanges()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

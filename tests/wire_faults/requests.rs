@@ -93,20 +93,21 @@ pub(crate) fn redirects() -> Vec<Row> {
     ]
 }
 
-/// Redirects that change a POST to a GET.
-pub(crate) fn unseen_hops() -> Vec<Row> {
+/// reqwest shows the observer no exchange whose body it can't clone. Of a POST that a redirect makes
+/// a GET it shows the GET that follows, alone.
+pub(crate) fn unseen_exchanges() -> Vec<Row> {
+    let see_other = || Scene::http1(redirects_to("303 See Other", &refusing()));
     vec![
-        row(
-            "303 to where the connection is refused",
-            Scene::http1(redirects_to("303 See Other", &refusing())),
-            refused_after_a_redirect(),
-        ),
-        // reqwest asks no observer about an exchange whose body it can't clone: what is seen here is
-        // the GET that follows, alone.
+        row("303 to where the connection is refused", see_other(), refused_after_a_redirect()),
         row(
             "303 to where the connection is refused, the body made a stream on the way",
-            Scene::http1(redirects_to("303 See Other", &refusing())).streamed(),
+            see_other().streamed(),
             refused_after_a_redirect(),
+        ),
+        row(
+            "connection refused, the body made a stream on the way",
+            Scene::nobody().streamed(),
+            transient([proven(Connect)]).errors(["request+connect"]),
         ),
     ]
 }

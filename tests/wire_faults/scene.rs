@@ -140,11 +140,11 @@ impl Scene {
         Self { upload, ..self }
     }
 
-    /// For connections that end before their first use. Rarely hyper loses a request that is handed
-    /// to one, and then never answers (seen with TLS in 1 of 10,000 calls; hyperium/hyper#4122): a
-    /// fault of its own, that only a time limit ends.
+    /// For connections that end before their first use. Rarely, in 1 of some 10,000 calls, the
+    /// request is handed over just as hyper's end of the connection goes, stays in between and is
+    /// never answered (hyperium/hyper#4122): a fault of its own, which only a time limit ends.
     pub(crate) fn may_hang(self) -> Self {
-        self.attempt_timeout(Duration::from_secs(10))
+        self.attempt_timeout(Duration::from_secs(5))
     }
 
     pub(crate) fn streamed(self) -> Self {
