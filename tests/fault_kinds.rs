@@ -216,12 +216,15 @@ fn errors_of_other_clients_are_known_by_their_io_error() {
         (io::ErrorKind::NotConnected, FaultKind::ConnectionLost),
         (io::ErrorKind::ConnectionRefused, FaultKind::Connect),
         (io::ErrorKind::HostUnreachable, FaultKind::Connect),
+        (io::ErrorKind::NetworkUnreachable, FaultKind::Connect),
         (io::ErrorKind::TimedOut, FaultKind::Timeout),
         (io::ErrorKind::NotFound, FaultKind::Other),
         (io::ErrorKind::InvalidData, FaultKind::Other),
     ] {
         let fault = classify(&Outer(io::Error::from(kind)));
         assert_eq!(fault, Fault::unknown(expected), "{kind}");
+        let nested = io::Error::other(io::Error::other(io::Error::from(kind)));
+        assert_eq!(classify(&nested), Fault::unknown(expected), "{kind}, nested");
     }
     // … but not inside the error of a middleware, which may be about a file.
     let error = reqwest_middleware::Error::middleware(io::Error::from(io::ErrorKind::TimedOut));

@@ -7,11 +7,18 @@ use std::iter;
 /// Longer chains are cut: an error whose sources form a cycle must not hang the walk.
 const MAX_DEPTH: usize = 64;
 
-/// The first `T` among `error` and its causes.
-pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+/// Each `T` among `error` and its causes, the outermost first.
+pub(super) fn all<'a, T: Error + 'static>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a T> {
     iter::successors(Some(error), |error| cause(*error))
         .take(MAX_DEPTH)
-        .find_map(|error| error.downcast_ref())
+        .filter_map(|error| error.downcast_ref())
+}
+
+/// The first `T` among `error` and its causes.
+pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    all(error).next()
 }
 
 /// `source()` skips what matters: the payload of an `io::Error`, where TLS and nested io errors sit;
@@ -27,7 +34,12 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
     }
     match error.downcast_ref() {
         Some(reqwest_middleware::Error::Reqwest(error)) => Some(error),
-        Some(reqwest_middleware::Error::Middleware(error)) => Some(error.as_ref()),
+        // What `anyhow` was given in a box it shows to nobody but who asks for the box.
+        Some(reqwest_middleware::Error::Middleware(error)) => Some(
+            error
+                .downcast_ref::<Box<dyn Error + Send + Sync>>()
+                .map_or(error.as_ref(), |boxed| boxed.as_ref()),
+        ),
         None => error.source(),
     }
 }

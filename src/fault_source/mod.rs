@@ -1,6 +1,8 @@
 //! From a transport error to a [`Fault`].
 //!
-//! The answer comes from the types in the error's chain, never from its text.
+//! The answer comes from the types in the error's chain, never from its text. Where it says less than
+//! one would like, it says `Unknown`: only positive evidence makes a request "not processed".
+#![doc = include_str!("faults.md")]
 
 mod chain;
 mod http2;
@@ -62,14 +64,7 @@ fn of_reqwest(error: &reqwest::Error) -> Fault {
     if error.is_builder() || error.is_redirect() {
         return Fault::unknown(FaultKind::Invalid);
     }
-    // Not an outcome of the network: somebody called `error_for_status`.
-    if error.is_status() {
-        return Fault::unknown(FaultKind::Other);
-    }
-    if !error.is_request() {
-        return Fault::unknown(body_kind(error));
-    }
-    transport::classify(error)
+    if error.is_request() { transport::classify(error) } else { Fault::unknown(body_kind(error)) }
 }
 
 /// The head had arrived. reqwest reports every failure of the body as "decode"; only a link of
@@ -82,6 +77,6 @@ fn body_kind(error: &reqwest::Error) -> FaultKind {
     } else if error.is_decode() {
         FaultKind::Decode
     } else {
-        FaultKind::Other
+        FaultKind::Other // somebody called `error_for_status`: not an outcome of the network
     }
 }

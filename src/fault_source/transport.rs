@@ -5,7 +5,7 @@ use std::io;
 
 use hyper_util::client::legacy;
 
-use super::chain::find;
+use super::chain::{all, find};
 use super::{http2, tls};
 use crate::policy::{Fault, FaultKind};
 
@@ -103,20 +103,20 @@ pub(super) fn bare_kind(error: &(dyn Error + 'static)) -> FaultKind {
     if let Some(kind) = http.and_then(http_kind) {
         return kind;
     }
-    match find::<io::Error>(error).map(io::Error::kind) {
-        Some(io::ErrorKind::TimedOut) => FaultKind::Timeout,
-        Some(
-            io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::NetworkUnreachable,
-        ) => FaultKind::Connect,
-        Some(
-            io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::NotConnected
-            | io::ErrorKind::UnexpectedEof,
-        ) => FaultKind::ConnectionLost,
-        _ => FaultKind::Other,
+    all::<io::Error>(error).find_map(io_kind).unwrap_or(FaultKind::Other)
+}
+
+fn io_kind(error: &io::Error) -> Option<FaultKind> {
+    match error.kind() {
+        io::ErrorKind::TimedOut => Some(FaultKind::Timeout),
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable => Some(FaultKind::Connect),
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::NotConnected
+        | io::ErrorKind::UnexpectedEof => Some(FaultKind::ConnectionLost),
+        _ => None,
     }
 }

@@ -59,17 +59,21 @@ pub(crate) fn broken() -> Vec<Row> {
     };
     let http2 = [Frame::GoAway(Last::None, h2::Reason::PROTOCOL_ERROR).encode(0)].concat();
     vec![
-        row("no HTTP", answered_with("\0\x01\x02 garbage\r\n\r\n"), broken()),
-        row("a bad field", answered_with("HTTP/1.1 200 OK\r\nbad\0: x\r\n\r\n"), broken()),
-        row("a bad status", answered_with("HTTP/1.1 9x9 OK\r\n\r\n"), broken()),
-        row("a bad version", answered_with("HTTP/9.9 200 OK\r\n\r\n"), broken()),
+        row("an answer that is no HTTP", answered_with("\0\x01\x02 garbage\r\n\r\n"), broken()),
         row(
-            "a bad content length",
+            "an answer with a bad field",
+            answered_with("HTTP/1.1 200 OK\r\nbad\0: x\r\n\r\n"),
+            broken(),
+        ),
+        row("an answer with a bad status", answered_with("HTTP/1.1 9x9 OK\r\n\r\n"), broken()),
+        row("an answer with a bad version", answered_with("HTTP/9.9 200 OK\r\n\r\n"), broken()),
+        row(
+            "an answer with a bad content length",
             answered_with("HTTP/1.1 200 OK\r\ncontent-length: zz\r\n\r\n"),
             broken(),
         ),
-        row("a head of 1 MiB", answered_with(fields(64, 0x4000)), broken()),
-        row("a head of 200 fields", answered_with(fields(200, 1)), broken()),
+        row("an answer with a head of 1 MiB", answered_with(fields(64, 0x4000)), broken()),
+        row("an answer with 200 fields", answered_with(fields(200, 1)), broken()),
         row("an answer in HTTP/2", answered_with(http2), broken()),
     ]
 }

@@ -1,7 +1,7 @@
 //! Bodies that are cut after their head has arrived: the response is what comes back.
 
 use h2::Reason;
-use reqwest_typed_retry::FaultKind::Body;
+use reqwest_typed_retry::FaultKind::{Body, Decode};
 
 use crate::answers::answer;
 use crate::certificates::Tls;
@@ -40,26 +40,28 @@ fn stream_ends_by(ends: impl IntoIterator<Item = Act>) -> Scene {
 }
 
 pub(crate) fn rows() -> Vec<Row> {
+    let no_json = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhalf";
     vec![
+        row("a whole body that is no JSON", cut_after(no_json), answered()).cut(Decode),
         cut_row("a body shorter than announced", cut_after(HALF)),
         // A reset takes what the client hasn't read with it, so it waits for the head to arrive.
         cut_row(
             "a body that is reset",
             Scene::http1([ReadRequest, answer(HALF), AwaitReturn, Reset]),
         ),
-        cut_row("a chunk cut", cut_after(&format!("{CHUNKED}4\r\nhalf\r\n9\r\nha"))),
-        cut_row("no last chunk", cut_after(&format!("{CHUNKED}4\r\nhalf\r\n"))),
-        cut_row("a bad chunk", cut_after(&format!("{CHUNKED}4\r\nhalf\r\nZZ\r\n"))),
+        cut_row("a body with a chunk cut", cut_after(&format!("{CHUNKED}4\r\nhalf\r\n9\r\nha"))),
+        cut_row("a body without its last chunk", cut_after(&format!("{CHUNKED}4\r\nhalf\r\n"))),
+        cut_row("a body with a bad chunk", cut_after(&format!("{CHUNKED}4\r\nhalf\r\nZZ\r\n"))),
         cut_row(
-            "an open end that is reset",
+            "a body with an open end, reset",
             Scene::http1([ReadRequest, answer(OPEN_END), AwaitReturn, Reset]),
         ),
         cut_row(
-            "no close_notify, shorter than announced",
+            "a body without close_notify, shorter than announced",
             Scene::tls(Tls::default(), [ReadRequest, answer(HALF), Close]),
         ),
         cut_row(
-            "no close_notify, an open end",
+            "a body without close_notify, with an open end",
             Scene::tls(Tls::default(), [ReadRequest, answer(OPEN_END), Close]),
         ),
         cut_row(

@@ -54,7 +54,7 @@ fn in_middleware(error: impl Error + Send + Sync + 'static) -> BoxError {
 async fn an_error_that_was_wrapped_keeps_its_kind_and_proves_nothing() {
     let no_http = Scene::http1([ReadRequest, answer("\0\x01\x02 garbage\r\n\r\n"), Close]);
     let stranger = Scene::tls(Tls::default(), [ReadRequest, Close]).trusting(&STRANGER);
-    let wraps: [(&str, Wrap); 9] = [
+    let wraps: [(&str, Wrap); 11] = [
         ("a layer", |error| in_layer(error)),
         ("io", |error| in_io(error)),
         ("io, three deep", |error| in_io(in_io(in_io(error)))),
@@ -63,6 +63,13 @@ async fn an_error_that_was_wrapped_keeps_its_kind_and_proves_nothing() {
         ("anyhow in io, twice", |error| in_io(in_anyhow(io::Error::other(in_anyhow(error))))),
         ("io in anyhow", |error| in_anyhow(io::Error::other(error))),
         ("a middleware's", |error| in_middleware(error)),
+        ("a middleware's, boxed", |error| {
+            reqwest_middleware::Error::Middleware(anyhow::Error::from_boxed(error.into())).into()
+        }),
+        ("a middleware's, boxed in a context", |error| {
+            let error = anyhow::Error::from_boxed(error.into()).context("a call of its own");
+            reqwest_middleware::Error::Middleware(error).into()
+        }),
         ("a middleware's in a middleware's", |error| {
             in_middleware(io::Error::other(in_middleware(reqwest_middleware::Error::from(error))))
         }),

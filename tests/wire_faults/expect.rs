@@ -139,6 +139,28 @@ impl Expect {
         self.whole.check("whole requests", at, seen.whole, history)
     }
 
+    /// The faults that a row with this documents, and whether a GET, a POST and a POST with a key are
+    /// sent again after each. Not among them is the call that hangs: it is a fault of its own.
+    pub(crate) fn documents(&self) -> Vec<(Fault, [bool; 3])> {
+        let faults = self.ends.iter().filter_map(|end| end.fault());
+        match &self.attempts {
+            Attempts::Are([get, post, keyed, _], _) => {
+                faults.map(|fault| (fault, [*get > 1, *post > 1, *keyed > 1])).collect()
+            }
+            Attempts::FollowTheFault => faults
+                .filter(|fault| fault.kind() != FaultKind::Timeout)
+                .map(|fault| {
+                    let end = AttemptOutcome::Fault(fault);
+                    (
+                        fault,
+                        [Kind::Get, Kind::Post, Kind::KeyedPost]
+                            .map(|kind| is_transient(end) && may_repeat(kind, end)),
+                    )
+                })
+                .collect(),
+        }
+    }
+
     pub(crate) fn check_error(&self, flags: &str) -> Result<(), String> {
         ensure(self.errors.contains(&flags), || {
             format!("the error is \"{flags}\"; accepted: {:?}", self.errors)
@@ -200,34 +222,40 @@ impl Reached {
             Self::FirstAtLeast(counts) => 1..=counts[at],
             Self::EachAttempt => attempts.len()..=attempts.len(),
             Self::UnprovenAtMost => {
-                0..=attempts.iter().filter(|attempt| !is_proven(attempt)).count()
+                0..=attempts.iter().filter(|attempt| !is_proven(attempt.outcome())).count()
             }
         };
         ensure(accepted.contains(&found), || format!("{found} {what}, not {accepted:?}"))
     }
 }
 
-fn is_proven(attempt: &AttemptRecord) -> bool {
-    attempt.outcome().fault().is_some_and(|fault| fault.delivery() == Delivery::NotProcessed)
-}
-
 /// The rules once more, for attempts of one exchange.
 fn stop_by_the_rules(kind: Kind, attempt: &AttemptRecord) -> Option<StopReason> {
-    let is_transient = match attempt.outcome() {
+    match (is_transient(attempt.outcome()), may_repeat(kind, attempt.outcome()), attempt.number()) {
+        (false, ..) => Some(StopReason::Permanent),
+        (true, false, _) => Some(StopReason::NotIdempotent),
+        (true, true, 1) => None,
+        (true, true, _) => Some(StopReason::AttemptsExhausted),
+    }
+}
+
+fn is_transient(end: AttemptOutcome) -> bool {
+    match end {
         AttemptOutcome::Fault(fault) => !matches!(
             fault.kind(),
             FaultKind::Tls | FaultKind::Decode | FaultKind::Invalid | FaultKind::Other
         ),
         AttemptOutcome::Status(status) => matches!(status.as_u16(), 408 | 503),
         _ => false,
-    };
-    let may_repeat = kind.is_safe_to_repeat() || (kind == Kind::Post && is_proven(attempt));
-    match (is_transient, may_repeat, attempt.number()) {
-        (false, ..) => Some(StopReason::Permanent),
-        (true, false, _) => Some(StopReason::NotIdempotent),
-        (true, true, 1) => None,
-        (true, true, _) => Some(StopReason::AttemptsExhausted),
     }
+}
+
+fn may_repeat(kind: Kind, end: AttemptOutcome) -> bool {
+    kind.is_safe_to_repeat() || (kind == Kind::Post && is_proven(end))
+}
+
+fn is_proven(end: AttemptOutcome) -> bool {
+    end.fault().is_some_and(|fault| fault.delivery() == Delivery::NotProcessed)
 }
 
 pub(crate) fn ensure(holds: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {

@@ -14,6 +14,7 @@ mod certificates;
 mod chains;
 mod connecting;
 mod connection;
+mod documented;
 mod expect;
 mod frames;
 mod http2;
@@ -30,8 +31,7 @@ use std::collections::BTreeSet;
 
 use table::check;
 
-#[tokio::test]
-async fn every_fault_has_a_row_of_its_own() {
+fn every_row() -> Vec<table::Row> {
     let tables = [
         connecting::rows(),
         answers::lost(),
@@ -49,11 +49,24 @@ async fn every_fault_has_a_row_of_its_own() {
         http2::broken(),
         bodies::rows(),
         silence::rows(),
+        #[cfg(target_os = "linux")]
+        connecting::connect_timeout_rows(),
     ];
-    let rows = tables.iter().flatten().count();
-    let labels = tables.iter().flatten().map(table::Row::label).collect::<BTreeSet<_>>();
-    assert_eq!(labels.len(), rows);
-    assert!(rows >= 100, "only {rows}");
+    tables.into_iter().flatten().collect()
+}
+
+#[tokio::test]
+async fn every_fault_has_a_row_of_its_own() {
+    let rows = every_row();
+    let labels = rows.iter().map(table::Row::label).collect::<BTreeSet<_>>();
+    assert_eq!(labels.len(), rows.len());
+    assert!(rows.len() >= 100, "only {}", rows.len());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_documentation_knows_every_fault() {
+    documented::check(&every_row());
 }
 
 #[tokio::test(flavor = "multi_thread")]

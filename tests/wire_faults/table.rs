@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
-use reqwest_typed_retry::{AttemptOutcome, FaultKind, RetryTracker, fault_source};
+use reqwest_typed_retry::{AttemptOutcome, Fault, FaultKind, RetryTracker, fault_source};
 
 use crate::expect::{Expect, ensure};
 use crate::scene::{Kind, Scene};
@@ -28,6 +28,17 @@ pub(crate) fn row(label: &'static str, scene: Scene, expect: Expect) -> Row {
 impl Row {
     pub(crate) fn label(&self) -> &'static str {
         self.label
+    }
+
+    /// See [`Expect::documents`].
+    pub(crate) fn documents(&self) -> Vec<(Fault, [bool; 3])> {
+        let expects = [Some(&self.expect), self.stream.as_ref()];
+        expects.into_iter().flatten().flat_map(Expect::documents).collect()
+    }
+
+    /// How the body of the response fails, if it does.
+    pub(crate) fn cut_kind(&self) -> Option<FaultKind> {
+        self.cut
     }
 
     pub(crate) fn stream(self, expect: Expect) -> Self {
@@ -76,11 +87,11 @@ impl Row {
 
     async fn check_body(&self, response: reqwest::Response) -> Result<(), String> {
         let Some(kind) = self.cut else { return Ok(()) };
-        match response.bytes().await {
-            Ok(body) => Err(format!("a whole body of {} bytes", body.len())),
+        match response.json::<serde_json::Value>().await {
+            Ok(body) => Err(format!("a whole body: {body}")),
             Err(error) => {
                 let fault = fault_source::classify(&error);
-                let expected = reqwest_typed_retry::Fault::unknown(kind);
+                let expected = Fault::unknown(kind);
                 ensure(fault == expected, || format!("the body failed with {fault}: {error:?}"))
             }
         }

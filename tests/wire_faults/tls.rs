@@ -41,7 +41,7 @@ pub(crate) fn verdicts() -> Vec<Row> {
             verdict(),
         ),
         row(
-            "alert: handshake failure",
+            "TLS alert: handshake failure",
             Scene::below_tls([ReadBytes, alert(HANDSHAKE_FAILURE), Linger]),
             verdict(),
         ),
@@ -83,7 +83,7 @@ pub(crate) fn losses() -> Vec<Row> {
         row("closed in the handshake", Scene::below_tls([ReadBytes, Close]), no_connection()),
         row("reset in the handshake", Scene::below_tls([ReadBytes, Reset]), no_connection()),
         row(
-            "alert: internal error",
+            "TLS alert: internal error",
             Scene::below_tls([ReadBytes, alert(INTERNAL_ERROR), Linger]),
             no_connection(),
         ),
