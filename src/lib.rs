@@ -30,6 +30,7 @@
 //! | `http2` | yes | HTTP/2 resets and refusals told apart by their code |
 //! | `rustls` | yes | TLS verdicts (a bad certificate) told from connections that did not come about |
 //! | `tracing` | yes | events for resends, giving up, and requests that are not resent |
+//! | `multipart` | no | `ReplayBody` from a `reqwest::multipart::Form` |
 //! | `test-util` | no | `test_util`: a scripted final middleware, seeded jitter, a settable wall clock |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -42,8 +43,9 @@ mod policy;
 pub mod test_util;
 
 pub use middleware::{
-    AttemptOutcome, AttemptRecord, DeliveryProof, ResendCount, RetryHistory, RetryMiddleware,
-    RetryMiddlewareBuilder, RetryTracker,
+    AttemptOutcome, AttemptRecord, DeliveryProof, DrainLimits, ReplayBody, ResendCount, RetryError,
+    RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryRequestExt, RetryTracker,
+    SharedSession,
 };
 pub use policy::{
     ApiProfile, Attempt, Backoff, Classifier, DelaySource, Delivery, Fault, FaultKind, FaultSet,

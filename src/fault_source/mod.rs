@@ -67,14 +67,15 @@ fn of_reqwest(error: &reqwest::Error) -> Fault {
     if error.is_request() { transport::classify(error) } else { Fault::unknown(body_kind(error)) }
 }
 
-/// The head had arrived. reqwest reports every failure of the body as "decode"; only a link of
-/// hyper's below it tells a cut body from bad data.
+/// The head had arrived. reqwest reports every failure of the body as "decode", or as "body" to who
+/// reads it frame by frame; only a link below it, of hyper's or of a connection that ended, tells a
+/// cut body from bad data. Compressed data that end early are cut too, wherever that was.
 fn body_kind(error: &reqwest::Error) -> FaultKind {
     if error.is_timeout() {
         FaultKind::Timeout
-    } else if chain::find::<hyper::Error>(error).is_some() {
+    } else if transport::is_cut(error) {
         FaultKind::Body
-    } else if error.is_decode() {
+    } else if error.is_decode() || error.is_body() {
         FaultKind::Decode
     } else {
         FaultKind::Other // somebody called `error_for_status`: not an outcome of the network

@@ -88,6 +88,12 @@ fn http_kind(error: &hyper::Error) -> Option<FaultKind> {
     }
 }
 
+/// Whether the connection ended, or its data did, rather than being bad.
+pub(super) fn is_cut(error: &(dyn Error + 'static)) -> bool {
+    find::<hyper::Error>(error).is_some()
+        || all::<io::Error>(error).any(|error| io_kind(error).is_some())
+}
+
 /// For the errors of other clients.
 pub(super) fn bare_kind(error: &(dyn Error + 'static)) -> FaultKind {
     let http = find::<hyper::Error>(error);

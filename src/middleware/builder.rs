@@ -6,7 +6,7 @@ use rand::Rng;
 
 use super::generator::Generator;
 use super::time::WallClock;
-use super::{DeliveryProof, RetryMiddleware};
+use super::{DeliveryProof, DrainLimits, RetryMiddleware};
 use crate::policy::{PolicyError, RetryPolicy};
 
 /// Builds a [`RetryMiddleware`].
@@ -15,6 +15,8 @@ use crate::policy::{PolicyError, RetryPolicy};
 pub struct RetryMiddlewareBuilder {
     policy: RetryPolicy,
     proof: Option<DeliveryProof>,
+    drain: DrainLimits,
+    buffer_body: Option<u64>,
     wall_clock: WallClock,
     generator: Generator,
 }
@@ -24,6 +26,8 @@ impl RetryMiddlewareBuilder {
         Self {
             policy,
             proof: None,
+            drain: DrainLimits::default(),
+            buffer_body: None,
             wall_clock: WallClock::default(),
             generator: Generator::default(),
         }
@@ -33,6 +37,23 @@ impl RetryMiddlewareBuilder {
     /// proven not to have been processed. **Default**: none, so that nothing lifts it.
     pub fn delivery_proof(mut self, proof: DeliveryProof) -> Self {
         self.proof = Some(proof);
+        self
+    }
+
+    /// How much of a response that is not handed out is read. **Default**: 64 KiB, one second.
+    pub fn drain(mut self, limits: DrainLimits) -> Self {
+        self.drain = limits;
+        self
+    }
+
+    /// Reads the body of every response inside its attempt, up to `limit` bytes: a body that is cut,
+    /// that stalls beyond the attempt timeout, or whose compressed data ends early is then a fault
+    /// like others, and classifiers see it. A longer body streams on from there, nothing lost.
+    /// **Default**: 0, so that a response is handed out as soon as its head is there.
+    ///
+    /// Memory: up to `limit` bytes and one more piece of the body, for each call in flight.
+    pub fn buffer_body(mut self, limit: u64) -> Self {
+        self.buffer_body = (limit > 0).then_some(limit);
         self
     }
 
@@ -65,7 +86,8 @@ impl RetryMiddlewareBuilder {
     }
 
     pub(super) fn build_unchecked(self) -> RetryMiddleware {
-        let Self { policy, proof, wall_clock, generator } = self;
-        RetryMiddleware { policy, observed: proof.is_some(), wall_clock, generator }
+        let Self { policy, proof, drain, buffer_body, wall_clock, generator } = self;
+        let observed = proof.is_some();
+        RetryMiddleware { policy, observed, drain, buffer_body, wall_clock, generator }
     }
 }

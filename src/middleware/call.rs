@@ -8,17 +8,24 @@ use reqwest_middleware::{Next, Result};
 
 use super::history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
 use super::replay::Replay;
+use super::request_ext::RequestOptions;
 use super::resend_count::ResendCount;
 use super::scope::{Ended, InScope};
-use super::time::{self, Instant};
-use super::{BoxFuture, RetryMiddleware, observe, proof};
+use super::shared_session::SharedSession;
+use super::time::Instant;
+use super::{BoxFuture, RetryMiddleware, buffer, drain, observe, proof};
 use crate::fault_source;
-use crate::policy::{Outcome, RetryDecision, RetrySession, RetryableMethod, StopReason};
+use crate::policy::{
+    Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
+};
 
 /// One logical request. It is part of the future of every call, so it stays small: what only a
 /// failed attempt needs is in [`Progress`].
 pub(super) struct Call<'a> {
     retry: &'a RetryMiddleware,
+    policy: RetryPolicy,
+    /// What the request itself asks for, if it does.
+    options: Option<Box<RequestOptions>>,
     next: Next<'a>,
     extensions: &'a mut Extensions,
     replay: Replay,
@@ -39,6 +46,12 @@ struct Progress {
     attempts: Vec<AttemptRecord>,
 }
 
+/// What lies between two attempts.
+struct Wait {
+    delay: Duration,
+    discarded: Option<Response>,
+}
+
 /// What follows an attempt.
 pub(super) enum Step<T> {
     /// The call ends with this result.
@@ -50,56 +63,98 @@ pub(super) enum Step<T> {
 impl<'a> Call<'a> {
     pub(super) fn new(
         retry: &'a RetryMiddleware,
-        request: Request,
+        mut request: Request,
         extensions: &'a mut Extensions,
         next: Next<'a>,
     ) -> Self {
-        let policy = &retry.policy;
+        let options = RequestOptions::of(extensions);
+        let session = options.as_ref().and_then(|options| options.session.as_ref());
+        let policy = session.map_or_else(|| retry.policy.clone(), SharedSession::policy);
+        let makes_body = options.as_ref().is_some_and(|options| options.body_factory.is_some());
+        if makes_body {
+            *request.body_mut() = None; // so that the rest can be cloned
+        }
         Self {
             class: policy.method_class(request.method(), request.headers()),
             method: request.method().clone(),
-            provable: retry.observed && proof::is_observable(&request),
+            provable: retry.observed && !makes_body && proof::is_observable(&request),
             target: policy.has_classifiers().then(|| Box::new(request.url().clone())),
             started: (policy.deadline().is_some() || policy.has_classifiers()).then(Instant::now),
             tracker: extensions.get().cloned(),
             replay: Replay::new(request),
             retry,
+            policy,
+            options,
             next,
             extensions,
         }
     }
 
-    /// The first attempt sends the caller's own request.
-    pub(super) fn send_first(&mut self) -> InScope<'_> {
-        if self.extensions.get::<ResendCount>().is_some() {
-            self.extensions.remove::<ResendCount>(); // left by an earlier call with the same map
+    /// The session of this call: its own, or the rest of one that other requests share.
+    fn session(&self) -> RetrySession {
+        match self.shared_session() {
+            Some(shared) => shared.for_request(&self.method, self.class),
+            None => RetrySession::new(self.policy.clone(), self.class),
         }
-        let keep = self.retry.policy.may_resend(self.class, 1, self.provable);
+    }
+
+    fn shared_session(&self) -> Option<&SharedSession> {
+        self.options.as_ref()?.session.as_ref()
+    }
+
+    fn elapsed(&self) -> Duration {
+        match self.shared_session() {
+            Some(shared) => shared.elapsed(),
+            None => self.started.map_or(Duration::ZERO, |started| started.elapsed()),
+        }
+    }
+
+    /// The first attempt of this call sends the caller's own request.
+    pub(super) fn send_first(&mut self) -> InScope<'_> {
+        let number = self.shared_session().map_or(1, SharedSession::attempts);
+        let keep = self.policy.may_resend(self.class, number, self.provable);
         let request = self.replay.first(self.extensions, keep);
+        ResendCount::of_attempt(number).put_into(self.extensions);
         self.send(request)
     }
 
     fn send_again(&mut self, session: &RetrySession) -> InScope<'_> {
         let request = self.replay.again(self.extensions, session.may_resend(self.provable));
-        self.extensions.insert(ResendCount::of_attempt(session.attempts()));
+        ResendCount::of_attempt(session.attempts()).put_into(self.extensions);
         self.send(request)
     }
 
     fn send(&mut self, mut request: Request) -> InScope<'_> {
-        if let Some(ours) = self.retry.policy.attempt_timeout() {
+        if let Some(ours) = self.policy.attempt_timeout() {
             let timeout = request.timeout_mut();
             *timeout = Some(timeout.map_or(ours, |callers| callers.min(ours)));
         }
         let next = self.next.clone();
-        InScope::start(self.extensions, |extensions| next.run(request, extensions))
+        let options = self.options.as_deref();
+        let body_factory = options.and_then(|options| options.body_factory.clone());
+        let buffer_body = options
+            .and_then(|options| options.buffer_body)
+            .map_or(self.retry.buffer_body, |limit| (limit > 0).then_some(limit));
+        let for_classifiers = self.policy.has_classifiers();
+        InScope::start(self.extensions, |extensions| match (body_factory, buffer_body) {
+            (None, None) => next.run(request, extensions),
+            (body_factory, buffer_body) => Box::pin(async move {
+                if let Some(factory) = body_factory {
+                    factory.fill(&mut request).await?;
+                }
+                let response = next.run(request, extensions).await?;
+                match buffer_body {
+                    Some(limit) => buffer::read(response, limit, for_classifiers).await,
+                    None => Ok(response),
+                }
+            }),
+        })
     }
 
     /// Goes on with the resends, if there are to be any.
     pub(super) fn after_first(&mut self, ended: Ended) -> Step<BoxFuture<'_, Result<Response>>> {
         match ended.result {
-            Ok(response)
-                if self.tracker.is_none() && self.retry.policy.completes(response.status()) =>
-            {
+            Ok(response) if self.tracker.is_none() && self.policy.completes(response.status()) => {
                 Step::Return(Ok(response))
             }
             _ => self.after_failure(ended),
@@ -111,35 +166,32 @@ impl<'a> Call<'a> {
     #[cold]
     #[inline(never)]
     fn after_failure(&mut self, ended: Ended) -> Step<BoxFuture<'_, Result<Response>>> {
-        let session = RetrySession::new(self.retry.policy.clone(), self.class);
-        let mut progress = Progress { session, attempts: Vec::new() };
+        let mut progress = Progress { session: self.session(), attempts: Vec::new() };
         match self.judge(&mut progress, ended) {
             Step::Return(result) => Step::Return(result),
-            Step::Go(delay) => Step::Go(Box::pin(self.resend(progress, delay))),
+            Step::Go(wait) => Step::Go(Box::pin(self.resend(progress, wait))),
         }
     }
 
-    async fn resend(&mut self, mut progress: Progress, mut delay: Duration) -> Result<Response> {
+    async fn resend(&mut self, mut progress: Progress, mut wait: Wait) -> Result<Response> {
         loop {
-            time::sleep(delay).await;
+            drain::during(wait.delay, wait.discarded, self.retry.drain).await;
             let ended = self.send_again(&progress.session).await;
             match self.judge(&mut progress, ended) {
                 Step::Return(result) => return result,
-                Step::Go(next) => delay = next,
+                Step::Go(next) => wait = next,
             }
         }
     }
 
-    /// Decides what follows an attempt: a resend after the delay that is returned, for which the
-    /// result is dropped now, so that its connection is not held through the wait; or the result as
-    /// it is.
-    fn judge(&self, progress: &mut Progress, ended: Ended) -> Step<Duration> {
+    /// Decides what follows an attempt: a wait and a resend, or the result as it is.
+    fn judge(&self, progress: &mut Progress, ended: Ended) -> Step<Wait> {
         let record = self.decide(&mut progress.session, &ended);
         progress.attempts.push(record);
         match record.decision() {
             RetryDecision::RetryAfter { delay, reason, source } => {
                 observe::resend(self.replay.request(), record.number(), delay, reason, source);
-                Step::Go(delay)
+                Step::Go(Wait { delay, discarded: ended.result.ok() })
             }
             RetryDecision::DoNotRetry { reason } => {
                 observe::stop(&self.method, &record, reason);
@@ -156,10 +208,14 @@ impl<'a> Call<'a> {
         let number = session.attempts();
         let no_headers = HeaderMap::new();
         let (outcome, recorded) = match &ended.result {
-            Ok(response) => (
-                Outcome::response(response.status(), response.headers()),
-                AttemptOutcome::Status(response.status()),
-            ),
+            Ok(response) => {
+                let (status, headers) = (response.status(), response.headers());
+                let outcome = match buffer::bytes(response) {
+                    Some(body) => Outcome::response_with_body(status, headers, body),
+                    None => Outcome::response(status, headers),
+                };
+                (outcome, AttemptOutcome::Status(status))
+            }
             Err(error) => match error.status() {
                 // An inner middleware called `error_for_status`: the server did answer.
                 Some(status) => {
@@ -180,11 +236,14 @@ impl<'a> Call<'a> {
             .attempt_ended(&self.method, outcome, now)
             .with_target(host, path)
             .with_not_processed(self.provable && ended.exchanges.vouch_for(&outcome))
-            .with_elapsed(self.started.map_or(Duration::ZERO, |started| started.elapsed()));
+            .with_elapsed(self.elapsed());
         let not_processed = session.policy().proves_not_processed(&attempt);
         let mut decision = session.decide(&attempt, &mut self.retry.generator.draws());
         if decision.delay().is_some() && !self.replay.is_possible() {
             decision = RetryDecision::DoNotRetry { reason: StopReason::BodyNotReplayable };
+        }
+        if let (Some(shared), Some(_)) = (self.shared_session(), decision.delay()) {
+            shared.moved_on(session);
         }
         let server_delay = match outcome {
             Outcome::Response { headers, .. } => session.policy().server_delay(headers, now),
@@ -200,6 +259,9 @@ impl<'a> Call<'a> {
         reason: StopReason,
         mut result: Result<Response>,
     ) -> Result<Response> {
+        if let Ok(response) = &mut result {
+            buffer::forget(response);
+        }
         let worth_telling = attempts.len() > 1 || reason.is_giving_up();
         if worth_telling || self.tracker.is_some() {
             let history = RetryHistory::new(attempts);

@@ -3,30 +3,43 @@
 //! | question | file |
 //! |---|---|
 //! | what happens to a call? | `call` (the loop), `retry_middleware` (its entry), `builder` |
-//! | what is sent again? | `replay` |
+//! | what is sent again? | `replay`, `body_factory` |
+//! | what becomes of a response? | `buffer` (read inside the attempt), `drain` (discarded) |
+//! | what can a single request ask for? | `request_ext`, `shared_session` |
 //! | what does an attempt know of itself? | `scope`, `resend_count` |
 //! | what proves that it was not processed? | `proof` |
 //! | what is told, and to whom? | `history` (the caller), `observe` (the operator) |
 //! | where do time and randomness come from? | `time`, `generator` |
 
+mod body_factory;
+mod buffer;
 mod builder;
 mod call;
+mod drain;
+mod error;
 mod generator;
 mod history;
 mod observe;
 mod proof;
 mod replay;
+mod request_ext;
 mod resend_count;
 mod retry_middleware;
 mod scope;
+mod shared_session;
 mod time;
 
 use std::pin::Pin;
 
+pub use body_factory::ReplayBody;
 pub use builder::RetryMiddlewareBuilder;
+pub use drain::DrainLimits;
+pub use error::RetryError;
 pub use history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
 pub use proof::DeliveryProof;
+pub use request_ext::RetryRequestExt;
 pub use resend_count::ResendCount;
 pub use retry_middleware::RetryMiddleware;
+pub use shared_session::SharedSession;
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

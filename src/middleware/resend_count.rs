@@ -28,4 +28,13 @@ impl ResendCount {
     pub(super) fn of_attempt(number: u32) -> Self {
         Self(number.saturating_sub(1))
     }
+
+    /// The first attempt has none; an earlier call with the same map may have left one.
+    pub(super) fn put_into(self, extensions: &mut Extensions) {
+        if self.0 > 0 {
+            extensions.insert(self);
+        } else if extensions.get::<Self>().is_some() {
+            extensions.remove::<Self>();
+        }
+    }
 }

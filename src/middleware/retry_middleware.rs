@@ -7,7 +7,7 @@ use reqwest_middleware::{Middleware, Next, Result};
 use super::call::{Call, Step};
 use super::generator::Generator;
 use super::time::WallClock;
-use super::{BoxFuture, ResendCount, RetryMiddlewareBuilder, observe, scope};
+use super::{BoxFuture, DrainLimits, ResendCount, RetryMiddlewareBuilder, observe, scope};
 use crate::policy::RetryPolicy;
 
 /// Applies a [`RetryPolicy`] to every request of a client, with no change at the call site.
@@ -41,6 +41,9 @@ pub struct RetryMiddleware {
     pub(super) policy: RetryPolicy,
     /// Whether the client below has the observer of a delivery proof.
     pub(super) observed: bool,
+    pub(super) drain: DrainLimits,
+    /// How much of a response is read inside the attempt, if any is.
+    pub(super) buffer_body: Option<u64>,
     pub(super) wall_clock: WallClock,
     pub(super) generator: Generator,
 }

@@ -63,6 +63,11 @@ impl RetrySession {
         self.class
     }
 
+    /// For a driver whose next request is another one.
+    pub(crate) fn set_class(&mut self, class: RetryableMethod) {
+        self.class = class;
+    }
+
     /// The policy that is asked.
     #[must_use]
     pub fn policy(&self) -> &RetryPolicy {
