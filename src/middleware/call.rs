@@ -74,8 +74,12 @@ impl<'a> Call<'a> {
         if makes_body {
             *request.body_mut() = None; // so that the rest can be cloned
         }
+        let class = policy.method_class(request.method(), request.headers());
+        if let Some(session) = session {
+            session.begin(request.method(), class);
+        }
         Self {
-            class: policy.method_class(request.method(), request.headers()),
+            class,
             method: request.method().clone(),
             provable: retry.observed && !makes_body && proof::is_observable(&request),
             target: policy.has_classifiers().then(|| Box::new(request.url().clone())),
@@ -93,7 +97,7 @@ impl<'a> Call<'a> {
     /// The session of this call: its own, or the rest of one that other requests share.
     fn session(&self) -> RetrySession {
         match self.shared_session() {
-            Some(shared) => shared.for_request(&self.method, self.class),
+            Some(shared) => shared.session(),
             None => RetrySession::new(self.policy.clone(), self.class),
         }
     }

@@ -96,12 +96,15 @@ impl SharedSession {
         self.started.elapsed()
     }
 
-    /// The session as it is, for a request of this class.
-    pub(super) fn for_request(&self, method: &Method, class: RetryableMethod) -> RetrySession {
+    /// A request of this class is about to be sent.
+    pub(super) fn begin(&self, method: &Method, class: RetryableMethod) {
         let state = &mut *self.lock();
         state.session.set_class(class);
         state.method.clone_from(method);
-        state.session.clone()
+    }
+
+    pub(super) fn session(&self) -> RetrySession {
+        self.lock().session.clone()
     }
 
     /// Takes over what the middleware has counted.

@@ -42,6 +42,25 @@ pub enum Verdict {
 ///     .build()?;
 /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
 /// ```
+///
+/// With [`buffer_body`](crate::RetryMiddlewareBuilder::buffer_body) it sees the body of a response
+/// that is not too long:
+///
+/// ```
+/// use reqwest_typed_retry::{Attempt, Outcome, RetryMiddleware, RetryPolicy, Verdict};
+///
+/// // This API says "slow down" in a 200.
+/// let policy = RetryPolicy::builder()
+///     .classifier(|attempt: &Attempt<'_>| match attempt.outcome() {
+///         Outcome::Response { body: Some(body), .. } if body.starts_with(b"slow down") => {
+///             Some(Verdict::Transient { delay: None })
+///         }
+///         _ => None,
+///     })
+///     .build()?;
+/// let retry = RetryMiddleware::builder(policy).buffer_body(64 * 1024).build()?;
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
 pub trait Classifier: Send + Sync {
     /// The verdict on `attempt`, or `None`.
     fn classify(&self, attempt: &Attempt<'_>) -> Option<Verdict>;

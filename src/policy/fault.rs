@@ -21,8 +21,9 @@ pub enum FaultKind {
     Refused,
     /// The peer broke the protocol, or reset the stream.
     Protocol,
-    /// The response body was cut. A call sees that only where an inner middleware reads the body:
-    /// otherwise the response has been handed out by then.
+    /// The response body was cut. A call sees that only where the body is read inside the attempt
+    /// ([`buffer_body`](crate::RetryMiddlewareBuilder::buffer_body)): otherwise the response has been
+    /// handed out by then.
     Body,
     /// The response body arrived whole and is not what it claims to be.
     Decode,

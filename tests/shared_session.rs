@@ -1,0 +1,219 @@
+//! One count of attempts for the middleware and a loop around a streamed body.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::{Extensions, Method, StatusCode};
+use reqwest::{Body, Client, Request, Response, ResponseBuilderExt as _};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
+use reqwest_typed_retry::{
+    Backoff, Jitter, ResendCount, RetryDecision, RetryHistory, RetryMiddleware, RetryPolicy,
+    RetryPolicyBuilder, RetryReason, RetryRequestExt as _, SharedSession, StopReason,
+};
+use tokio::time::Instant;
+
+/// What the final middleware answers.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Status(u16),
+    /// 200, and a body that fails after four bytes.
+    Cut,
+    /// 200, and `whole`.
+    Whole,
+}
+
+use Answer::{Cut, Status, Whole};
+
+/// A final middleware: these answers, in order, and the last one again and again.
+#[derive(Clone)]
+struct Answers {
+    list: Arc<[Answer]>,
+    sent: Arc<AtomicUsize>,
+    resend_counts: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Answers {
+    fn new(list: &[Answer]) -> Self {
+        Self { list: list.into(), sent: Arc::default(), resend_counts: Arc::default() }
+    }
+
+    fn sent(&self) -> usize {
+        self.sent.load(Ordering::SeqCst)
+    }
+
+    /// A client whose own policy never resends, so that all that is sent again is the session's.
+    fn client(&self) -> ClientWithMiddleware {
+        let retry = RetryMiddleware::new(RetryPolicy::never());
+        let http = Client::builder().no_proxy().build().unwrap();
+        ClientBuilder::new(http).with(retry).with(self.clone()).build()
+    }
+}
+
+#[async_trait]
+impl Middleware for Answers {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        _: Next<'_>,
+    ) -> Result<Response> {
+        self.resend_counts.lock().unwrap().push(ResendCount::of(extensions));
+        let at = self.sent.fetch_add(1, Ordering::SeqCst);
+        let (status, chunks) = match self.list[at.min(self.list.len() - 1)] {
+            Status(status) => (status, vec![Ok("no")]),
+            Cut => (200, vec![Ok("half"), Err(std::io::ErrorKind::ConnectionReset)]),
+            Whole => (200, vec![Ok("whole")]),
+        };
+        let chunks = chunks.into_iter().map(|chunk| chunk.map_err(std::io::Error::from));
+        let body = Body::wrap_stream(futures_util::stream::iter(chunks.collect::<Vec<_>>()));
+        let response = http::Response::builder().status(status).url(request.url().clone());
+        Ok(response.body(body).unwrap().into())
+    }
+}
+
+const DELAY: Duration = Duration::from_secs(1);
+
+fn policy(max_attempts: u32) -> RetryPolicyBuilder {
+    RetryPolicy::builder()
+        .max_attempts(max_attempts)
+        .backoff(Backoff::constant(DELAY))
+        .jitter(Jitter::None)
+}
+
+fn session(policy: RetryPolicyBuilder) -> SharedSession {
+    SharedSession::new(policy.build().unwrap())
+}
+
+/// The loop that the documentation shows.
+async fn download(
+    client: &ClientWithMiddleware,
+    method: Method,
+    session: &SharedSession,
+) -> Result<String> {
+    loop {
+        let request = client.request(method.clone(), "http://service.test/");
+        let response = request.retry_session(session).send().await?;
+        match response.error_for_status()?.text().await {
+            Ok(text) => return Ok(text),
+            Err(error) => session.resend_after(error).await?,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_middleware_and_the_loop_count_the_same_attempts() {
+    for (answers, max_attempts, sent, succeeds) in [
+        (vec![Whole], 3, 1, true),
+        (vec![Cut, Cut, Whole], 3, 3, true),
+        (vec![Cut, Cut, Whole], 2, 2, false),
+        (vec![Status(503), Cut, Whole], 3, 3, true),
+        (vec![Cut, Status(503), Whole], 3, 3, true),
+        (vec![Status(503), Cut, Status(503), Cut, Whole], 5, 5, true),
+        // Whose attempt the last one is makes no difference.
+        (vec![Status(503), Cut, Status(503), Cut, Whole], 4, 4, false),
+        (vec![Status(503), Cut, Status(503), Cut, Whole], 3, 3, false),
+        (vec![Cut], 1, 1, false),
+        (vec![Status(404)], 3, 1, false),
+    ] {
+        let label = format!("{answers:?}, {max_attempts} attempts");
+        let script = Answers::new(&answers);
+        let session = session(policy(max_attempts));
+        let started = Instant::now();
+        let result = download(&script.client(), Method::GET, &session).await;
+        assert_eq!(result.as_deref().ok(), succeeds.then_some("whole"), "{label}: {result:?}");
+        assert_eq!(script.sent(), sent, "{label}");
+        assert_eq!(session.attempts() as usize, sent, "{label}");
+        // One wait before each attempt but the first, each to the millisecond of the timer.
+        let waited = usize::try_from(started.elapsed().as_secs()).unwrap();
+        assert_eq!(waited, sent - 1, "{label}");
+        let counts: Vec<_> = (0..u32::try_from(sent).unwrap()).collect();
+        assert_eq!(*script.resend_counts.lock().unwrap(), counts, "{label}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_history_of_a_request_goes_on_with_the_count() {
+    let script = Answers::new(&[Cut, Status(503), Whole]);
+    let (client, session) = (script.client(), session(policy(4)));
+    let get = || client.get("http://service.test/").retry_session(&session).send();
+    let error = get().await.unwrap().text().await.unwrap_err();
+    session.resend_after(error).await.unwrap();
+    let response = get().await.unwrap();
+    let history = response.extensions().get::<RetryHistory>().unwrap();
+    let numbers: Vec<_> = history.attempts().iter().map(|attempt| attempt.number()).collect();
+    assert_eq!(numbers, [2, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_may_take_effect_twice_is_not_sent_again() {
+    for (method, may, sent) in
+        [(Method::POST, false, 1), (Method::POST, true, 2), (Method::PUT, false, 2)]
+    {
+        let script = Answers::new(&[Cut, Whole]);
+        let session = session(policy(3).assume_idempotent(may));
+        let result = download(&script.client(), method.clone(), &session).await;
+        assert_eq!((script.sent(), result.is_ok()), (sent, sent == 2), "{method} {may}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_runs_from_the_making_of_the_session() {
+    let session = session(policy(10).deadline(Duration::from_millis(2500)));
+    let script = Answers::new(&[Cut]);
+    assert!(download(&script.client(), Method::GET, &session).await.is_err());
+    // At 0, 1 and 2 seconds; the next would be at 3.
+    assert_eq!(script.sent(), 3);
+
+    let script = Answers::new(&[Status(503)]);
+    let response =
+        script.client().get("http://service.test/").retry_session(&session).send().await.unwrap();
+    let history = response.extensions().get::<RetryHistory>().unwrap();
+    assert_eq!(history.stop_reason(), Some(StopReason::DeadlineWouldPass));
+    assert_eq!(script.sent(), 1);
+}
+
+async fn body_error() -> reqwest::Error {
+    let client = Answers::new(&[Cut]).client();
+    client.get("http://service.test/").send().await.unwrap().bytes().await.unwrap_err()
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_first_request_nothing_may_be_sent_twice() {
+    let session = session(policy(3));
+    let decision = session.decide_after(&body_error().await);
+    assert_eq!(decision.stop_reason(), Some(StopReason::NotIdempotent));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_error_of_the_body_decides() {
+    let script = Answers::new(&[Whole]);
+    let session = session(policy(3));
+    script.client().get("http://service.test/").retry_session(&session).send().await.unwrap();
+    let decision = session.clone().decide_after(&body_error().await);
+    assert!(matches!(
+        decision,
+        RetryDecision::RetryAfter { delay: DELAY, reason: RetryReason::Fault(_), .. }
+    ));
+    assert_eq!(session.attempts(), 2, "clones share the count");
+    let broken = serde_json::from_str::<u8>("").unwrap_err();
+    let decision = session.decide_after(&broken);
+    assert_eq!(decision.stop_reason(), Some(StopReason::Permanent));
+    let error = session.resend_after(broken).await.unwrap_err();
+    assert!(error.is_eof(), "the error itself comes back");
+    assert_eq!(session.attempts(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_can_not_be_sent_again_moves_no_count() {
+    let script = Answers::new(&[Status(503)]);
+    let session = session(policy(3));
+    let stream = futures_util::stream::iter([Ok::<_, std::io::Error>("piece")]);
+    let request = script.client().put("http://service.test/").body(Body::wrap_stream(stream));
+    let response = request.retry_session(&session).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!((script.sent(), session.attempts()), (1, 1));
+}
