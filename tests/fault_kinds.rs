@@ -11,6 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use hyper_util::rt::TokioIo;
 use reqwest::{Client, Version};
 use reqwest_middleware::ClientBuilder;
 use reqwest_typed_retry::fault_source::classify;
@@ -145,6 +146,19 @@ async fn each_fault_is_known_by_its_structure() {
         ),
         ("bad URL", client.get("http://[").build().unwrap_err(), unknown(FaultKind::Invalid)),
         (
+            "bad name of a TLS server",
+            Client::builder()
+                .no_proxy()
+                .resolve("foo..test", refused())
+                .build()
+                .unwrap()
+                .get("https://foo..test/")
+                .send()
+                .await
+                .unwrap_err(),
+            unknown(FaultKind::Tls),
+        ),
+        (
             "bad scheme",
             client.get("foo://host/").send().await.unwrap_err(),
             unknown(FaultKind::Invalid),
@@ -198,6 +212,45 @@ impl Error for Outer {
     }
 }
 
+/// The task of a connection lives in the runtime that opened it; hyper blames the user where that ends.
+#[test]
+fn a_connection_whose_runtime_ends_is_lost() {
+    use std::io::{Read as _, Write as _};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (has_read, read) = tokio::sync::oneshot::channel();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut read_head = || {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                head.extend(byte);
+            }
+            stream.try_clone().unwrap()
+        };
+        read_head().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        let mut stream = read_head();
+        has_read.send(()).unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap()
+    });
+    let owner = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = Client::builder().no_proxy().build().unwrap();
+    owner.block_on(client.get(&url).send()).unwrap();
+    let error = other.block_on(async {
+        let ends = async {
+            read.await.unwrap();
+            owner.shutdown_background();
+        };
+        tokio::join!(client.get(&url).send(), ends).0.unwrap_err()
+    });
+    assert_eq!(classify(&error), Fault::unknown(FaultKind::ConnectionLost), "{error:?}");
+    server.join().unwrap();
+}
+
 #[tokio::test]
 async fn an_answer_made_an_error_is_no_fault_of_the_network() {
     let busy = "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n";
@@ -229,6 +282,89 @@ fn errors_of_other_clients_are_known_by_their_io_error() {
     // … but not inside the error of a middleware, which may be about a file.
     let error = reqwest_middleware::Error::middleware(io::Error::from(io::ErrorKind::TimedOut));
     assert_eq!(classify(&error), Fault::unknown(FaultKind::Other));
+}
+
+#[test]
+fn errors_of_other_clients_are_known_by_their_tls_error() {
+    use rustls::{AlertDescription as Alert, CertificateError, Error as Tls, InvalidMessage};
+
+    let verdicts = [
+        Tls::InvalidCertificate(CertificateError::Expired),
+        Tls::InvalidCertRevocationList(rustls::CertRevocationListError::BadSignature),
+        Tls::NoCertificatesPresented,
+        Tls::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon),
+        Tls::NoApplicationProtocol,
+        Tls::InvalidMessage(InvalidMessage::InvalidContentType),
+    ];
+    let alerts = [
+        Alert::HandshakeFailure,
+        Alert::NoCertificate,
+        Alert::BadCertificate,
+        Alert::UnsupportedCertificate,
+        Alert::CertificateRevoked,
+        Alert::CertificateExpired,
+        Alert::CertificateUnknown,
+        Alert::CertificateRequired,
+        Alert::UnknownCA,
+        Alert::AccessDenied,
+        Alert::ProtocolVersion,
+        Alert::InsufficientSecurity,
+        Alert::UnrecognisedName,
+        Alert::NoApplicationProtocol,
+    ];
+    for verdict in verdicts.into_iter().chain(alerts.map(Tls::AlertReceived)) {
+        let fault = classify(&io::Error::other(verdict.clone()));
+        assert_eq!(fault, Fault::unknown(FaultKind::Tls), "{verdict}");
+    }
+    for other in [
+        Tls::AlertReceived(Alert::InternalError),
+        Tls::AlertReceived(Alert::UserCanceled),
+        Tls::InvalidMessage(InvalidMessage::UnknownProtocolVersion),
+        Tls::DecryptError,
+        Tls::FailedToGetCurrentTime,
+    ] {
+        let fault = classify(&io::Error::other(other.clone()));
+        assert_eq!(fault, Fault::unknown(FaultKind::Other), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn errors_of_other_clients_are_known_by_their_http_error() {
+    // A connection that is gone, and one that speaks something else.
+    let (gone, _) = tokio::io::duplex(64);
+    let (strange, mut peer) = tokio::io::duplex(64);
+    peer.write_all(b"SSH-2.0-OpenSSH_9.9\r\n\r\n").await.unwrap();
+    for (label, stream, kind) in
+        [("gone", gone, FaultKind::ConnectionLost), ("strange", strange, FaultKind::Protocol)]
+    {
+        let error = match h2::client::handshake(stream).await {
+            Ok((_, connection)) => connection.await.unwrap_err(),
+            Err(error) => error,
+        };
+        assert_eq!(classify(&Outer(io::Error::other(error))), Fault::unknown(kind), "h2, {label}");
+    }
+    for (label, talks_first, kind) in
+        [("given back", true, FaultKind::ConnectionLost), ("no HTTP", false, FaultKind::Protocol)]
+    {
+        let (stream, mut peer) = tokio::io::duplex(1024);
+        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream));
+        let (mut sender, connection) = handshake.await.unwrap();
+        let answer = async {
+            if !talks_first {
+                peer.read_u8().await.unwrap();
+            }
+            peer.write_all(b"SSH-2.0-OpenSSH_9.9\r\n\r\n").await.unwrap();
+        };
+        let request = http::Request::new(http_body_util::Empty::<bytes::Bytes>::new());
+        // In this order the answer is there before, or after, the request is written.
+        let result = if talks_first {
+            tokio::join!(answer, connection, sender.send_request(request)).2
+        } else {
+            tokio::join!(sender.send_request(request), connection, answer).0
+        };
+        let error = result.unwrap_err();
+        assert_eq!(classify(&error), Fault::unknown(kind), "hyper, {label}: {error:?}");
+    }
 }
 
 #[test]

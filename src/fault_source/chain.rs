@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::iter;
+use std::sync::Arc;
 
 /// Longer chains are cut: an error whose sources form a cycle must not hang the walk.
 const MAX_DEPTH: usize = 64;
@@ -22,8 +23,8 @@ pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> 
 }
 
 /// `source()` skips what matters: the payload of an `io::Error`, where TLS and nested io errors sit;
-/// the io error inside one of h2's; and the error inside `reqwest_middleware::Error`, which is
-/// transparent.
+/// the io error inside one of h2's; and what is inside a transparent error, such as
+/// `reqwest_middleware::Error` or a shared one.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return error.get_ref().map(|payload| payload as _);
@@ -31,6 +32,9 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
     #[cfg(feature = "http2")]
     if let Some(error) = error.downcast_ref::<h2::Error>() {
         return error.get_io().map(|error| error as _);
+    }
+    if let Some(shared) = shared(error) {
+        return Some(shared);
     }
     match error.downcast_ref() {
         Some(reqwest_middleware::Error::Reqwest(error)) => Some(error),
@@ -41,5 +45,16 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
                 .map_or(error.as_ref(), |boxed| boxed.as_ref()),
         ),
         None => error.source(),
+    }
+}
+
+/// What is inside an `Arc`, as requests that share one send return it.
+fn shared<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    if let Some(error) = error.downcast_ref::<Arc<reqwest::Error>>() {
+        Some(error.as_ref())
+    } else if let Some(error) = error.downcast_ref::<Arc<reqwest_middleware::Error>>() {
+        Some(error.as_ref())
+    } else {
+        error.downcast_ref::<Arc<dyn Error + Send + Sync>>().map(|error| error.as_ref() as _)
     }
 }

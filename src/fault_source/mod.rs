@@ -26,7 +26,8 @@ use crate::policy::{Fault, FaultKind};
 /// [`DeliveryProof`](crate::DeliveryProof).
 ///
 /// Without the feature `rustls`, and with native-tls, a TLS verdict is read as
-/// [`FaultKind::Connect`]; without `http2`, a reset stream as [`FaultKind::Other`].
+/// [`FaultKind::Connect`]; without `http2`, what only HTTP/2 says (a reset stream, `GOAWAY`, a broken
+/// frame) as [`FaultKind::Other`].
 ///
 /// ```
 /// use reqwest_typed_retry::{FaultKind, fault_source::classify};

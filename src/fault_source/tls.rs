@@ -9,6 +9,7 @@ use std::error::Error;
 #[cfg(feature = "rustls")]
 pub(super) fn is_verdict(error: &(dyn Error + 'static)) -> bool {
     super::chain::find::<rustls::Error>(error).is_some_and(by_rustls)
+        || super::chain::find::<rustls::pki_types::InvalidDnsNameError>(error).is_some()
 }
 
 #[cfg(not(feature = "rustls"))]

@@ -20,8 +20,8 @@ pub(super) fn classify(error: &reqwest::Error) -> Fault {
             FaultKind::Other
         });
     };
-    // The pool's `User…` kinds (version or URI unsupported) are the only ones without a source.
-    if !pool.is_connect() && pool.source().is_none() {
+    // The pool's own errors about the request (version or URI unsupported) have no source.
+    if pool.source().is_none() {
         return Fault::unknown(FaultKind::Invalid);
     }
     // Below this is the error of the caller's stream, perhaps one of another exchange altogether.
@@ -66,14 +66,11 @@ fn established_kind(error: &(dyn Error + 'static), http: Option<&hyper::Error>) 
 /// Whether the caller's body failed, or was shorter than announced.
 fn body_failed(error: &hyper::Error) -> bool {
     let cause = || error.source().and_then(|source| source.downcast_ref::<reqwest::Error>());
-    error.is_user()
-        && (error.is_body_write_aborted() || cause().is_some_and(reqwest::Error::is_body))
+    error.is_body_write_aborted() || cause().is_some_and(reqwest::Error::is_body)
 }
 
 fn http_kind(error: &hyper::Error) -> Option<FaultKind> {
-    if body_failed(error) {
-        Some(FaultKind::Invalid)
-    } else if error.is_user() {
+    if error.is_user() {
         // hyper says "user" of a dispatcher that went away, too (runtime shut down, a queued HTTP/2
         // request): that is nobody's mistake.
         Some(FaultKind::ConnectionLost)
@@ -81,7 +78,7 @@ fn http_kind(error: &hyper::Error) -> Option<FaultKind> {
         Some(FaultKind::Timeout) // an HTTP/2 keep-alive ping without an answer
     } else if error.is_parse() {
         Some(FaultKind::Protocol)
-    } else if error.is_incomplete_message() || error.is_closed() {
+    } else if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
         Some(FaultKind::ConnectionLost)
     } else {
         None

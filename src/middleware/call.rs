@@ -7,6 +7,7 @@ use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Next, Result};
 
 use super::history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
+use super::proof::Target;
 use super::replay::Replay;
 use super::request_ext::RequestOptions;
 use super::resend_count::ResendCount;
@@ -140,7 +141,8 @@ impl<'a> Call<'a> {
             .and_then(|options| options.buffer_body)
             .map_or(self.retry.buffer_body, |limit| (limit > 0).then_some(limit));
         let for_classifiers = self.policy.has_classifiers();
-        InScope::start(self.extensions, |extensions| match (body_factory, buffer_body) {
+        let target = self.provable.then(|| Target::of_request(&request));
+        InScope::start(target, self.extensions, |extensions| match (body_factory, buffer_body) {
             (None, None) => next.run(request, extensions),
             (body_factory, buffer_body) => Box::pin(async move {
                 if let Some(factory) = body_factory {

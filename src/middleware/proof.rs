@@ -1,6 +1,8 @@
 //! The proof that an attempt was not processed.
 
 use std::error::Error;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::LazyLock;
 
 use http::{Method, StatusCode};
 use reqwest::{Body, Client, ClientBuilder, Request, retry};
@@ -16,8 +18,8 @@ use crate::policy::{Delivery, Outcome};
 /// An error alone is no such proof. A connection refused on the second hop of a redirect looks like
 /// one refused on the first, while the first server may have acted; and the error may be that of a
 /// call which an inner middleware made. So an observer below reqwest's redirects sees how every
-/// exchange ends, and an attempt counts as not processed only if **exactly one** exchange was seen
-/// and its end is the outcome of the attempt.
+/// exchange ends, and an attempt counts as not processed only if **exactly one** exchange was seen,
+/// it was one of the same method and URL as the request, and its end is the outcome of the attempt.
 ///
 /// This is the one line that payment and job code adds:
 ///
@@ -39,13 +41,18 @@ use crate::policy::{Delivery, Outcome};
 /// # Limits
 ///
 /// - No exchange is seen, and so nothing is proven, with a client that was not built here, in a task
-///   that an inner middleware spawned, and for a body that can't be cloned.
+///   that an inner middleware spawned, for a body that can't be cloned, and where a time limit or a
+///   drop cuts it.
 /// - A time limit proves nothing, even while it is still connecting; only reqwest's
 ///   `connect_timeout` does.
 /// - An HTTP/2 `GOAWAY` proves nothing.
-/// - An inner middleware defeats it that sends the request twice within one attempt, once where it
-///   can't be seen; or that gives it an empty body which can't be cloned, before a redirect.
-#[derive(Debug)]
+/// - An inner middleware that changes the method or the URL of the request takes the proof away.
+/// - An inner middleware defeats it that sends the request twice within one attempt, to the same URL,
+///   once where it can't be seen: so let none retry, hedge or fall back by itself. A redirect to the
+///   very same URL does the same to an empty body which can't be cloned, if one gives the request that.
+///
+/// Clones are for further middlewares over the same client.
+#[derive(Clone, Debug)]
 pub struct DeliveryProof {
     _only_built_here: (),
 }
@@ -65,7 +72,13 @@ impl DeliveryProof {
         let observer = retry::for_host(EveryHost).no_budget().max_retries_per_request(1);
         let client = builder
             .retry(observer.classify_fn(|exchange| {
-                scope::saw(End::of(exchange.method(), exchange.status(), exchange.error()));
+                scope::saw(|request| {
+                    if Target::of(exchange.method(), &exchange.uri().to_string()) == request {
+                        End::of(exchange.status(), exchange.error())
+                    } else {
+                        End::Unknown
+                    }
+                });
                 exchange.success()
             }))
             .build()?;
@@ -78,11 +91,31 @@ pub(super) fn is_observable(request: &Request) -> bool {
     request.body().is_none_or(|body| Body::as_bytes(body).is_some())
 }
 
+/// reqwest asks it only of what it resends, which is nothing; should that change, nothing is missed.
 struct EveryHost;
 
 impl PartialEq<&str> for EveryHost {
     fn eq(&self, _host: &&str) -> bool {
         true
+    }
+}
+
+/// What tells an exchange of the attempt's own request from that of another call: the method and the
+/// URL, hashed, so that it fits in a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Target(u64);
+
+impl Target {
+    pub(super) fn of_request(request: &Request) -> Self {
+        let url = request.url().as_str();
+        // The fragment is not sent (RFC 9110 7.1).
+        let sent = url.split_once('#').map_or(url, |(sent, _)| sent);
+        Self::of(request.method(), sent)
+    }
+
+    fn of(method: &Method, url: &str) -> Self {
+        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        Self(KEYS.hash_one((method, url)))
     }
 }
 
@@ -92,21 +125,12 @@ pub(super) enum End {
     Status(StatusCode),
     /// With an error that proves that the server did not act.
     NotProcessed,
-    /// In any way that says nothing of the request.
+    /// In any way that says nothing of the request, or another request's.
     Unknown,
 }
 
 impl End {
-    fn of(
-        method: &Method,
-        status: Option<StatusCode>,
-        error: Option<&(dyn Error + 'static)>,
-    ) -> Self {
-        // What a redirect makes of a POST (RFC 9110 15.4.4). If an inner middleware gave that POST a
-        // body that can't be cloned, it was not shown, and this exchange is not the only one.
-        if matches!(*method, Method::GET | Method::HEAD) {
-            return Self::Unknown;
-        }
+    fn of(status: Option<StatusCode>, error: Option<&(dyn Error + 'static)>) -> Self {
         match (status, error.map(fault_source::classify)) {
             (Some(status), _) => Self::Status(status),
             (None, Some(fault)) if fault.delivery() == Delivery::NotProcessed => Self::NotProcessed,
@@ -133,12 +157,11 @@ impl Exchanges {
     }
 
     /// Whether `outcome` is the end of the one exchange that was seen. An exchange that ended in a
-    /// status never vouches for an error: that came from somewhere else.
+    /// status never vouches for an error: that came from somewhere else. What the outcome says of
+    /// itself is for the policy.
     pub(super) fn vouch_for(self, outcome: &Outcome<'_>) -> bool {
         match (self, outcome) {
-            (Self::One(End::NotProcessed), Outcome::Fault { fault, .. }) => {
-                fault.delivery() == Delivery::NotProcessed
-            }
+            (Self::One(End::NotProcessed), Outcome::Fault { .. }) => true,
             (Self::One(End::Status(seen)), Outcome::Response { status, .. }) => seen == *status,
             _ => false,
         }

@@ -1,7 +1,8 @@
 //! What an attempt knows of itself while it is being polled.
 //!
-//! A task-local would be one map for the whole task, hiding the caller's own. This is a cell of the
-//! thread, set for each poll of an attempt and put back by a guard, also when the poll panics.
+//! A cell of the thread, set for each poll of an attempt and put back by a guard, also when the poll
+//! panics. By polls and not by tasks: several attempts can share a task (`join!`), and an attempt can
+//! move from thread to thread.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -13,7 +14,7 @@ use reqwest::Response;
 use reqwest_middleware::Result;
 
 use super::BoxFuture;
-use super::proof::{End, Exchanges};
+use super::proof::{End, Exchanges, Target};
 
 thread_local! {
     static CURRENT: Cell<Option<AttemptScope>> = const { Cell::new(None) };
@@ -24,6 +25,8 @@ struct AttemptScope {
     /// Where the map lives that the attempt's chain passes on. The attempt borrows it, so nothing
     /// else can live there meanwhile: the same address means the same chain.
     extensions: usize,
+    /// The attempt's own request, if anything can be proven of it.
+    target: Option<Target>,
     exchanges: Exchanges,
 }
 
@@ -55,11 +58,13 @@ fn address(extensions: &Extensions) -> usize {
     ptr::from_ref(extensions).addr()
 }
 
-/// Notes how an exchange of the current attempt ended; outside of an attempt nobody asks.
-pub(super) fn saw(end: End) {
-    CURRENT.set(
-        CURRENT.get().map(|scope| AttemptScope { exchanges: scope.exchanges.and(end), ..scope }),
-    );
+/// Notes how an exchange of the current attempt ended, for the request that `end` is told; outside of
+/// an attempt nobody asks.
+pub(super) fn saw(end: impl FnOnce(Target) -> End) {
+    if let Some(scope @ AttemptScope { target: Some(target), .. }) = CURRENT.get() {
+        let exchanges = scope.exchanges.and(end(target));
+        CURRENT.set(Some(AttemptScope { exchanges, ..scope }));
+    }
 }
 
 /// Whether the caller runs inside an attempt of another retry middleware of the same chain. A
@@ -84,11 +89,12 @@ pub(super) struct Ended {
 impl<'a> InScope<'a> {
     /// `start` itself runs in the scope too: it calls the next middleware.
     pub(super) fn start(
+        target: Option<Target>,
         extensions: &'a mut Extensions,
         start: impl FnOnce(&'a mut Extensions) -> BoxFuture<'a, Result<Response>>,
     ) -> Self {
-        let mut scope =
-            AttemptScope { extensions: address(extensions), exchanges: Exchanges::default() };
+        let exchanges = Exchanges::default();
+        let mut scope = AttemptScope { extensions: address(extensions), target, exchanges };
         let attempt = scope.enter(|| start(extensions));
         Self { scope, attempt }
     }

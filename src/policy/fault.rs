@@ -17,7 +17,8 @@ pub enum FaultKind {
     Timeout,
     /// The connection ended before the response head was there.
     ConnectionLost,
-    /// The server declined the request unprocessed (HTTP/2 `REFUSED_STREAM`, `GOAWAY`).
+    /// The server declined the request (HTTP/2 `REFUSED_STREAM`, `GOAWAY`). Only the first says that it
+    /// did not act: see [`Delivery`].
     Refused,
     /// The peer broke the protocol, or reset the stream.
     Protocol,

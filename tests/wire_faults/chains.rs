@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use futures_util::stream;
 use reqwest::{Body, Client};
@@ -54,7 +55,7 @@ fn in_middleware(error: impl Error + Send + Sync + 'static) -> BoxError {
 async fn an_error_that_was_wrapped_keeps_its_kind_and_proves_nothing() {
     let no_http = Scene::http1([ReadRequest, answer("\0\x01\x02 garbage\r\n\r\n"), Close]);
     let stranger = Scene::tls(Tls::default(), [ReadRequest, Close]).trusting(&STRANGER);
-    let wraps: [(&str, Wrap); 11] = [
+    let wraps: [(&str, Wrap); 14] = [
         ("a layer", |error| in_layer(error)),
         ("io", |error| in_io(error)),
         ("io, three deep", |error| in_io(in_io(in_io(error)))),
@@ -69,6 +70,13 @@ async fn an_error_that_was_wrapped_keeps_its_kind_and_proves_nothing() {
         ("a middleware's, boxed in a context", |error| {
             let error = anyhow::Error::from_boxed(error.into()).context("a call of its own");
             reqwest_middleware::Error::Middleware(error).into()
+        }),
+        ("shared", |error| Arc::new(error).into()),
+        ("shared, in a middleware's", |error| in_middleware(Arc::new(error))),
+        ("a middleware's, shared twice", |error| {
+            let error = Arc::new(reqwest_middleware::Error::from(error));
+            let error: Arc<dyn Error + Send + Sync> = error;
+            in_io(Arc::new(error))
         }),
         ("a middleware's in a middleware's", |error| {
             in_middleware(io::Error::other(in_middleware(reqwest_middleware::Error::from(error))))
@@ -99,7 +107,9 @@ async fn a_chain_of_any_depth_ends() {
         }),
     ];
     for (label, deepen) in ways {
-        for (depth, kind) in [(10, FaultKind::Connect), (1_000, FaultKind::Other)] {
+        for (depth, kind) in
+            [(60, FaultKind::Connect), (70, FaultKind::Other), (1_000, FaultKind::Other)]
+        {
             let deep = deepen(error_of(&Scene::nobody()).await, depth);
             assert_eq!(classify(deep.as_ref()), Fault::unknown(kind), "{depth} {label} deep");
         }

@@ -2,8 +2,12 @@
 //! alone, and they say the same of each.
 
 use std::collections::BTreeSet;
+use std::time::SystemTime;
 
-use reqwest_typed_retry::{Delivery, Fault, FaultSet};
+use http::Method;
+use reqwest_typed_retry::{
+    Attempt, Delivery, Fault, FaultSet, Outcome, RetryPolicy, RetryableMethod,
+};
 
 use crate::table::Row;
 
@@ -25,12 +29,19 @@ fn line(label: &str, fault: Fault, resent: [&str; 4]) -> String {
     format!("{label}: {}, {delivery}, {is_transient}, {}", fault.kind(), resent.join(", "))
 }
 
+/// The one column that no row runs: every client there has a proof.
+fn is_resent_unproven(fault: Fault) -> bool {
+    let post = RetryableMethod::NonIdempotent;
+    let (outcome, now) = (Outcome::fault(fault), SystemTime::UNIX_EPOCH);
+    let attempt = Attempt::new(1, post, &Method::POST, outcome, now);
+    RetryPolicy::default().decide(&attempt, &mut rand::rng()).delay().is_some()
+}
+
 fn of_rows(rows: &[Row]) -> Lines {
     let mut lines = Lines::new();
     for row in rows {
         for (fault, [get, proven, keyed]) in row.documents() {
-            // Without a proof nothing makes a POST safe to repeat: see `tests/effects.rs`.
-            let resent = [yes(get), "no", yes(proven), yes(keyed)];
+            let resent = [yes(get), yes(is_resent_unproven(fault)), yes(proven), yes(keyed)];
             lines.insert(line(row.label(), fault, resent));
         }
         if let Some(kind) = row.cut_kind() {

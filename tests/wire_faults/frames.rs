@@ -40,6 +40,8 @@ pub(crate) enum Frame {
     HeadOfNoStream,
     /// Headers that refer to an entry that no table has.
     BadHead,
+    /// Headers that can be read, and say no status.
+    HeadWithoutStatus,
 }
 
 impl Frame {
@@ -64,6 +66,10 @@ impl Frame {
                 frame(GOAWAY, 0, 0, &payload)
             }
             Self::HeadOfNoStream => frame(HEADERS, END_HEADERS, 0, &[0x88]),
+            Self::HeadWithoutStatus => {
+                // A literal field without indexing, with a new name: "x: y".
+                frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\x00\x01x\x01y")
+            }
             Self::BadHead => frame(HEADERS, END_HEADERS | END_STREAM, stream, &[0xff; 6]),
         }
     }

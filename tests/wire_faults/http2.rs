@@ -107,6 +107,11 @@ pub(crate) fn broken() -> Vec<Row> {
             broken(),
         ),
         row(
+            "headers without a status",
+            Scene::http2([ReadRequest, Send(Frame::HeadWithoutStatus), Linger]),
+            broken(),
+        ),
+        row(
             "an answer in HTTP/1.1",
             Scene::http2([ReadBytes, answer(text), Linger]).may_hang(),
             unused([unknown(Protocol), proven(ConnectionLost)]),

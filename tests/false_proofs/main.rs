@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod other_calls;
+
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -507,11 +509,24 @@ async fn a_goaway_is_no_proof_whatever_its_last_stream() {
 
 // True proofs
 
+/// However the URL is written, its exchange is known for that of the request.
 #[tokio::test]
 async fn a_refused_connection_is_proof() {
     let refused = Refused::new();
-    let exhausted = (3, Some(StopReason::AttemptsExhausted));
-    assert_eq!(post(&client(plain()), &refused.url()).await, exhausted);
+    let (url, address) = (refused.url(), refused.0.local_addr().unwrap());
+    for url in [
+        url.clone(),
+        format!("http://{address}"),
+        format!("HTTP://{address}/../a//b"),
+        format!("{url}a b/ä%20?q=1 2&r=\"<>|{{}}^`'ü&&#part"),
+        format!("{url}?"),
+        format!("{url}?#"),
+        format!("http://user:p%40ss@{address}/"),
+        format!("http://127.1:{}/", address.port()),
+    ] {
+        let exhausted = (3, Some(StopReason::AttemptsExhausted));
+        assert_eq!(post(&client(plain()), &url).await, exhausted, "{url}");
+    }
 }
 
 /// What is proven of each attempt is in the history, and nothing less counts there either.
