@@ -4,6 +4,7 @@
 #![cfg(feature = "tracing")]
 
 use std::fmt::Write as _;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
@@ -11,8 +12,11 @@ use http::header::RETRY_AFTER;
 use reqwest::Client;
 use reqwest_middleware::ClientBuilder;
 use reqwest_typed_retry::test_util::{Reply, Script};
-use reqwest_typed_retry::{Jitter, RetryMiddleware, RetryPolicy};
+use reqwest_typed_retry::{
+    Jitter, RetryMiddleware, RetryPolicy, RetryRequestExt as _, SharedSession,
+};
 use tracing::field::{Field, Visit};
+use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
@@ -45,23 +49,55 @@ impl Visit for Line {
     }
 }
 
+impl Lines {
+    /// As long as the guard lives.
+    fn listen(&self) -> DefaultGuard {
+        tracing::subscriber::set_default(tracing_subscriber::registry().with(self.clone()))
+    }
+
+    fn without_secrets(&self) -> Vec<String> {
+        let lines = self.0.lock().unwrap().clone();
+        for line in &lines {
+            assert!(!line.contains("secret"), "{line}");
+        }
+        lines
+    }
+}
+
+const URL: &str = "https://user:secret@service.test:8443/token/secret?key=secret#secret";
+
 async fn events(method: &str, replies: Vec<Reply>, layers: usize) -> Vec<String> {
     let lines = Lines::default();
-    let _guard =
-        tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
+    let _guard = lines.listen();
     let policy = RetryPolicy::builder().jitter(Jitter::None).build().unwrap();
     let mut client = ClientBuilder::new(Client::new());
     for _ in 0..layers {
         client = client.with(RetryMiddleware::new(policy.clone()));
     }
-    let url = "https://user:secret@service.test:8443/token/secret?key=secret#secret";
-    let request = client.with(Script::new(replies)).build().request(method.parse().unwrap(), url);
+    let request = client.with(Script::new(replies)).build().request(method.parse().unwrap(), URL);
     let _ = request.header("authorization", "secret").send().await;
-    let lines = lines.0.lock().unwrap().clone();
-    for line in &lines {
-        assert!(!line.contains("secret"), "{line}");
-    }
-    lines
+    lines.without_secrets()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_around_a_body_tells_the_same() {
+    let lines = Lines::default();
+    let _guard = lines.listen();
+    let policy = RetryPolicy::builder().max_attempts(2).jitter(Jitter::None).build().unwrap();
+    let session = SharedSession::new(policy);
+    let script = Script::always(Reply::status(StatusCode::OK));
+    let client = ClientBuilder::new(Client::new()).with(RetryMiddleware::default()).with(script);
+    client.build().get(URL).retry_session(&session).send().await.unwrap();
+    let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "secret");
+    session.resend_after(cut()).await.unwrap();
+    session.resend_after(cut()).await.unwrap_err();
+    let expected = [
+        "INFO resending: retry=1 method=GET origin=https://service.test:8443 \
+         reason=connection_lost delay=100ms delay_source=backoff",
+        "WARN giving up: attempts=2 method=GET \
+         outcome=fault connection_lost (delivery unknown) reason=attempts_exhausted",
+    ];
+    assert_eq!(lines.without_secrets(), expected);
 }
 
 #[tokio::test(start_paused = true)]

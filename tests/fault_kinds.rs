@@ -215,30 +215,27 @@ impl Error for Outer {
 /// The task of a connection lives in the runtime that opened it; hyper blames the user where that ends.
 #[test]
 fn a_connection_whose_runtime_ends_is_lost() {
-    use std::io::{Read as _, Write as _};
-
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let (has_read, read) = tokio::sync::oneshot::channel();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // Over HTTP/2, where the second request is sure to go to the connection of the first.
     let server = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut read_head = || {
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                let mut byte = [0];
-                stream.read_exact(&mut byte).unwrap();
-                head.extend(byte);
-            }
-            stream.try_clone().unwrap()
-        };
-        read_head().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
-        let mut stream = read_head();
-        has_read.send(()).unwrap();
-        stream.read_to_end(&mut Vec::new()).unwrap()
+        runtime().block_on(async move {
+            let (stream, _) = TcpListener::from_std(listener).unwrap().accept().await.unwrap();
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            let (_, mut first) = connection.accept().await.unwrap().unwrap();
+            first.send_response(http::Response::new(()), true).unwrap();
+            let _second = connection.accept().await.unwrap().unwrap();
+            has_read.send(()).unwrap();
+            // Up to the client's end, which may well be an error.
+            while let Some(Ok(_)) = connection.accept().await {}
+        });
     });
     let owner = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let client = Client::builder().no_proxy().build().unwrap();
+    let other = runtime();
+    let client = Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
     owner.block_on(client.get(&url).send()).unwrap();
     let error = other.block_on(async {
         let ends = async {

@@ -11,8 +11,9 @@ use http::{Extensions, Method, StatusCode};
 use reqwest::{Body, Client, Request, Response, ResponseBuilderExt as _};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_typed_retry::{
-    Backoff, Jitter, ResendCount, RetryDecision, RetryHistory, RetryMiddleware, RetryPolicy,
-    RetryPolicyBuilder, RetryReason, RetryRequestExt as _, SharedSession, StopReason,
+    Attempt, Backoff, Jitter, ResendCount, RetryDecision, RetryHistory, RetryMiddleware,
+    RetryPolicy, RetryPolicyBuilder, RetryReason, RetryRequestExt as _, SharedSession, StopReason,
+    Verdict,
 };
 use tokio::time::Instant;
 
@@ -205,6 +206,30 @@ async fn the_error_of_the_body_decides() {
     let error = session.resend_after(broken).await.unwrap_err();
     assert!(error.is_eof(), "the error itself comes back");
     assert_eq!(session.attempts(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_classifier_is_told_where_the_last_request_went() {
+    let script = Answers::new(&[Whole]);
+    let session = session(policy(3).classifier(|attempt: &Attempt<'_>| {
+        let there = (attempt.host(), attempt.path()) == ("service.test", "/a");
+        there.then_some(Verdict::Permanent)
+    }));
+    for (path, stop) in [("a", Some(StopReason::Permanent)), ("b", None)] {
+        let url = format!("http://service.test/{path}?q");
+        script.client().get(url).retry_session(&session).send().await.unwrap();
+        let decision = session.decide_after(&body_error().await);
+        assert_eq!(decision.stop_reason(), stop, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_has_been_judged_by_the_middleware() {
+    let script = Answers::new(&[Status(503)]);
+    let session = session(policy(1));
+    let request = script.client().get("http://service.test/").retry_session(&session);
+    let error = request.send().await.unwrap().error_for_status().unwrap_err();
+    assert_eq!(session.decide_after(&error).stop_reason(), Some(StopReason::Permanent));
 }
 
 #[tokio::test(start_paused = true)]

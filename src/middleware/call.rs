@@ -77,7 +77,7 @@ impl<'a> Call<'a> {
         }
         let class = policy.method_class(request.method(), request.headers());
         if let Some(session) = session {
-            session.begin(request.method(), class);
+            session.begin(class, request.method(), request.url());
         }
         Self {
             class,
@@ -194,18 +194,14 @@ impl<'a> Call<'a> {
     fn judge(&self, progress: &mut Progress, ended: Ended) -> Step<Wait> {
         let record = self.decide(&mut progress.session, &ended);
         progress.attempts.push(record);
+        observe::decided(&self.method, self.replay.request().map(Request::url), &record);
         match record.decision() {
-            RetryDecision::RetryAfter { delay, reason, source } => {
-                observe::resend(self.replay.request(), record.number(), delay, reason, source);
+            RetryDecision::RetryAfter { delay, .. } => {
                 Step::Go(Wait { delay, discarded: ended.result.ok() })
             }
             RetryDecision::DoNotRetry { reason } => {
-                observe::stop(&self.method, &record, reason);
-                Step::Return(self.finish(
-                    std::mem::take(&mut progress.attempts),
-                    reason,
-                    ended.result,
-                ))
+                let attempts = std::mem::take(&mut progress.attempts);
+                Step::Return(self.finish(attempts, reason, ended.result))
             }
         }
     }
@@ -234,10 +230,7 @@ impl<'a> Call<'a> {
             },
         };
         let now = self.retry.wall_clock.now();
-        let (host, path) = self
-            .target
-            .as_deref()
-            .map_or(("", ""), |url| (url.host_str().unwrap_or(""), url.path()));
+        let (host, path) = target(self.target.as_deref());
         let attempt = session
             .attempt_ended(&self.method, outcome, now)
             .with_target(host, path)
@@ -280,4 +273,9 @@ impl<'a> Call<'a> {
         }
         result
     }
+}
+
+/// The host and path that classifiers are told.
+pub(super) fn target(url: Option<&Url>) -> (&str, &str) {
+    url.map_or(("", ""), |url| (url.host_str().unwrap_or(""), url.path()))
 }

@@ -16,7 +16,9 @@ use crate::policy::RetryPolicy;
 ///   response, its body unread, or the last error, as it is.
 /// - Every attempt starts from the request as the caller made it, and runs all middlewares that
 ///   were added after this one: put what signs, authorises or traces a single send there.
-/// - A body that can't be sent again (a stream) is sent once.
+/// - A body that can't be sent again (a stream) is sent once, unless a
+///   [factory](crate::RetryRequestExt::body_factory) makes it anew.
+/// - A response that is not handed out is [drained](crate::DrainLimits) during the wait.
 /// - Dropping the call's future stops everything; there are no tasks and no state behind it.
 /// - A second one in the same chain passes through, so that attempts do not multiply: the outermost
 ///   policy decides, with `ClientBuilder::from_client` that of the base client. It is told by the

@@ -5,7 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use http::Method;
+use reqwest::Url;
 
+use super::call::target;
+use super::history::{AttemptOutcome, AttemptRecord};
+use super::observe;
 use super::time::{self, Instant};
 use crate::fault_source;
 use crate::policy::{Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod};
@@ -15,8 +19,16 @@ use crate::policy::{Outcome, RetryDecision, RetryPolicy, RetrySession, Retryable
 /// long been handed out, so only the reader can ask for the rest.
 ///
 /// Its policy takes the place of the client's for the requests that
-/// [carry](crate::RetryRequestExt::retry_session) it, and its deadline runs from its making. Clones
-/// share the count; it serves one request at a time.
+/// [carry](crate::RetryRequestExt::retry_session) it, and its deadline runs from its making. That policy
+/// should have no attempt timeout, which would cut a long body: give the client a `read_timeout`
+/// instead. Clones share the count; it serves one request at a time.
+///
+/// - A failure that is no error, such as a body that is too short, can be told as an
+///   [`io::Error`](std::io::Error) of the kind `UnexpectedEof`.
+/// - An error that was made of a status (`error_for_status`) ends the loop: the middleware has judged
+///   it, and by its fields.
+/// - Where the client has no retry middleware, the class of the request is not known, and nothing is
+///   sent again.
 ///
 /// ```no_run
 /// use reqwest_typed_retry::{RetryPolicy, RetryRequestExt as _, SharedSession};
@@ -40,10 +52,12 @@ pub struct SharedSession {
     started: Instant,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct State {
     session: RetrySession,
     method: Method,
+    /// That of the last request, once there was one.
+    url: Option<Url>,
 }
 
 impl SharedSession {
@@ -52,7 +66,7 @@ impl SharedSession {
     pub fn new(policy: RetryPolicy) -> Self {
         // Nothing is known of a request yet: the strictest class.
         let session = RetrySession::new(policy, RetryableMethod::NonIdempotent);
-        let state = State { session, method: Method::GET };
+        let state = State { session, method: Method::GET, url: None };
         Self { state: Arc::new(Mutex::new(state)), started: Instant::now() }
     }
 
@@ -66,13 +80,21 @@ impl SharedSession {
     /// with `error` while it was read. If one may, the session moves on to that attempt: wait for
     /// the delay, then send.
     pub fn decide_after(&self, error: &(dyn Error + 'static)) -> RetryDecision {
-        let State { session, method } = &mut *self.lock();
-        let outcome = Outcome::error(fault_source::classify(error), error);
-        // No field is read, so no date is either.
+        // Not locked while classifiers run.
+        let State { mut session, method, url } = self.lock().clone();
+        let number = session.attempts();
+        let fault = fault_source::classify(error);
+        let (host, path) = target(url.as_ref());
         let attempt = session
-            .attempt_ended(method, outcome, SystemTime::UNIX_EPOCH)
+            .attempt_ended(&method, Outcome::error(fault, error), SystemTime::now())
+            .with_target(host, path)
             .with_elapsed(self.elapsed());
-        session.decide(&attempt, &mut rand::rng())
+        let decision = session.decide(&attempt, &mut rand::rng());
+        let outcome = AttemptOutcome::Fault(fault);
+        let record = AttemptRecord::new(number, outcome, false, None, decision);
+        observe::decided(&method, url.as_ref(), &record);
+        self.moved_on(&session);
+        decision
     }
 
     /// [`decide_after`](Self::decide_after), and the wait.
@@ -97,10 +119,11 @@ impl SharedSession {
     }
 
     /// A request of this class is about to be sent.
-    pub(super) fn begin(&self, method: &Method, class: RetryableMethod) {
+    pub(super) fn begin(&self, class: RetryableMethod, method: &Method, url: &Url) {
         let state = &mut *self.lock();
         state.session.set_class(class);
         state.method.clone_from(method);
+        state.url = Some(url.clone());
     }
 
     pub(super) fn session(&self) -> RetrySession {

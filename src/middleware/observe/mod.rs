@@ -14,9 +14,9 @@
 #[cfg(feature = "tracing")]
 mod tracing;
 #[cfg(feature = "tracing")]
-pub(super) use self::tracing::{nested, resend, stop, unproven_statuses};
+pub(super) use self::tracing::{decided, nested, unproven_statuses};
 
 #[cfg(not(feature = "tracing"))]
 mod silent;
 #[cfg(not(feature = "tracing"))]
-pub(super) use self::silent::{nested, resend, stop, unproven_statuses};
+pub(super) use self::silent::{decided, nested, unproven_statuses};

@@ -1,48 +1,37 @@
 //! Events by the `tracing` crate.
 
-use std::time::Duration;
-
 use ::tracing::{debug, info, warn};
 use http::Method;
-use reqwest::Request;
+use reqwest::Url;
 
 use crate::middleware::history::AttemptRecord;
-use crate::policy::{DelaySource, RetryReason, StopReason};
+use crate::policy::{RetryDecision, StopReason};
 
 /// Not the path of a private module.
 const TARGET: &str = "reqwest_typed_retry";
 
-/// `number` is the attempt that failed: the resend to come is the retry of the same number.
-pub(in crate::middleware) fn resend(
-    request: Option<&Request>,
-    number: u32,
-    delay: Duration,
-    reason: RetryReason,
-    source: DelaySource,
-) {
-    info!(
-        target: TARGET,
-        retry = number,
-        method = request.map(|request| request.method().as_str()),
-        // Scheme, host and port alone: a URL holds secrets elsewhere.
-        origin = request.map(|request| request.url().origin().ascii_serialization()),
-        %reason,
-        ?delay,
-        delay_source = source.as_str(),
-        "resending"
-    );
-}
-
-pub(in crate::middleware) fn stop(method: &Method, last: &AttemptRecord, reason: StopReason) {
-    let (attempts, method, outcome) = (last.number(), method.as_str(), last.outcome());
-    match reason {
-        StopReason::NotIdempotent => {
-            debug!(target: TARGET, attempts, method, %outcome, %reason, "not resent");
+/// What follows the attempt `last`. A request that is not kept has no `url` any more.
+pub(in crate::middleware) fn decided(method: &Method, url: Option<&Url>, last: &AttemptRecord) {
+    let (number, method, outcome) = (last.number(), method.as_str(), last.outcome());
+    match last.decision() {
+        RetryDecision::RetryAfter { delay, reason, source } => info!(
+            target: TARGET,
+            retry = number, // the resend to come
+            method,
+            // Scheme, host and port alone: a URL holds secrets elsewhere.
+            origin = url.map(|url| url.origin().ascii_serialization()),
+            %reason,
+            ?delay,
+            delay_source = source.as_str(),
+            "resending"
+        ),
+        RetryDecision::DoNotRetry { reason: reason @ StopReason::NotIdempotent } => {
+            debug!(target: TARGET, attempts = number, method, %outcome, %reason, "not resent");
         }
-        _ if reason.is_giving_up() => {
-            warn!(target: TARGET, attempts, method, %outcome, %reason, "giving up");
+        RetryDecision::DoNotRetry { reason } if reason.is_giving_up() => {
+            warn!(target: TARGET, attempts = number, method, %outcome, %reason, "giving up");
         }
-        _ => {}
+        RetryDecision::DoNotRetry { .. } => {}
     }
 }
 
