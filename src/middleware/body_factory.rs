@@ -94,6 +94,14 @@ impl BodyFactory {
         Self(Arc::new(move || Box::pin(make())))
     }
 
+    /// Takes away the body that the request has, and the length that was said of it; the rest can be
+    /// cloned.
+    pub(super) fn make_room(request: &mut Request) {
+        if request.body_mut().take().is_some() {
+            request.headers_mut().remove(CONTENT_LENGTH);
+        }
+    }
+
     pub(super) async fn fill(&self, request: &mut Request) -> Result<(), RetryError> {
         (self.0)().await.map_err(RetryError::body)?.put_into(request);
         Ok(())

@@ -6,6 +6,7 @@ use http::{Extensions, HeaderMap, Method};
 use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Next, Result};
 
+use super::body_factory::BodyFactory;
 use super::history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
 use super::proof::Target;
 use super::replay::Replay;
@@ -14,7 +15,7 @@ use super::resend_count::ResendCount;
 use super::scope::{Ended, InScope};
 use super::shared_session::SharedSession;
 use super::time::Instant;
-use super::{BoxFuture, RetryMiddleware, buffer, drain, observe, proof};
+use super::{BoxFuture, RetryError, RetryMiddleware, buffer, drain, observe, proof};
 use crate::fault_source;
 use crate::policy::{
     Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
@@ -73,7 +74,7 @@ impl<'a> Call<'a> {
         let policy = session.map_or_else(|| retry.policy.clone(), SharedSession::policy);
         let makes_body = options.as_ref().is_some_and(|options| options.body_factory.is_some());
         if makes_body {
-            *request.body_mut() = None; // so that the rest can be cloned
+            BodyFactory::make_room(&mut request);
         }
         let class = policy.method_class(request.method(), request.headers());
         if let Some(session) = session {
@@ -224,7 +225,8 @@ impl<'a> Call<'a> {
                     (Outcome::response(status, &no_headers), AttemptOutcome::Status(status))
                 }
                 None => {
-                    let fault = fault_source::classify(error);
+                    let fault = RetryError::of(error)
+                        .map_or_else(|| fault_source::classify(error), RetryError::fault);
                     (Outcome::error(fault, error), AttemptOutcome::Fault(fault))
                 }
             },

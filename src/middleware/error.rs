@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::policy::{Fault, FaultKind};
+
 type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error that the retry layer itself makes; those of the network and of other middlewares are
@@ -34,6 +36,22 @@ enum Kind {
 impl RetryError {
     pub(super) fn body(cause: BoxError) -> Self {
         Self { kind: Kind::Body(cause) }
+    }
+
+    /// The error of the layer's own that `error` is, if it is one.
+    pub(super) fn of(error: &reqwest_middleware::Error) -> Option<&Self> {
+        match error {
+            reqwest_middleware::Error::Middleware(error) => error.downcast_ref(),
+            reqwest_middleware::Error::Reqwest(_) => None,
+        }
+    }
+
+    /// What happened, as the policy sees it. What is inside is not asked: the call by which a factory
+    /// gets its bytes is none of the request's attempts.
+    pub(super) fn fault(&self) -> Fault {
+        match self.kind {
+            Kind::Body(_) => Fault::unknown(FaultKind::Invalid),
+        }
     }
 
     /// Whether a [body factory](crate::RetryRequestExt::body_factory) failed: this attempt was not

@@ -8,6 +8,7 @@
 //! | what can a single request ask for? | `request_ext`, `shared_session` |
 //! | what does an attempt know of itself? | `scope`, `resend_count` |
 //! | what proves that it was not processed? | `proof` |
+//! | what errors does it make itself? | `error` |
 //! | what is told, and to whom? | `history` (the caller), `observe` (the operator) |
 //! | where do time and randomness come from? | `time`, `generator` |
 
