@@ -44,8 +44,8 @@ pub mod test_util;
 
 pub use middleware::{
     AttemptOutcome, AttemptRecord, DeliveryProof, DrainLimits, ReplayBody, ResendCount, RetryError,
-    RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryRequestExt, RetryTracker,
-    SharedSession,
+    RetryErrorExt, RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryRequestExt,
+    RetryScope, RetryTracker, SharedSession,
 };
 pub use policy::{
     ApiProfile, Attempt, Backoff, Classifier, DelaySource, Delivery, Fault, FaultKind, FaultSet,

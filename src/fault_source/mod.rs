@@ -40,7 +40,7 @@ pub fn classify(error: &(dyn Error + 'static)) -> Fault {
     if let Some(error) = own(error) {
         return of_reqwest(error);
     }
-    let kind = match chain::find::<reqwest::Error>(error) {
+    let kind = match reqwest_error(error) {
         Some(error) => of_reqwest(error).kind(),
         None if error.is::<reqwest_middleware::Error>() => FaultKind::Other,
         // An error that never was reqwest's, from another client.
@@ -56,6 +56,11 @@ fn own<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a reqwest::Error> {
         Some(reqwest_middleware::Error::Middleware(_)) => None,
         None => error.downcast_ref(),
     }
+}
+
+/// The first error of reqwest's in the chain of `error`.
+pub(crate) fn reqwest_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a reqwest::Error> {
+    chain::find(error)
 }
 
 /// The order of the branches decides; each is a measured fact of reqwest 0.13.

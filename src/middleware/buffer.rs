@@ -69,7 +69,7 @@ fn join(mut chunks: Vec<Bytes>) -> Bytes {
     }
 }
 
-fn rebuild(mut parts: Parts, url: Url, body: Rebuilt) -> Response {
+pub(super) fn rebuild(mut parts: Parts, url: Url, body: Rebuilt) -> Response {
     // reqwest keeps the URL in an extension that only its builder can make.
     if let Some(with_url) = Builder::new().url(url).extensions_mut() {
         parts.extensions.extend(mem::take(with_url));
@@ -78,10 +78,10 @@ fn rebuild(mut parts: Parts, url: Url, body: Rebuilt) -> Response {
 }
 
 /// What was read of a body, and what was not.
-struct Rebuilt {
-    chunks: VecDeque<Bytes>,
-    trailers: Option<HeaderMap>,
-    rest: Option<Body>,
+pub(super) struct Rebuilt {
+    pub(super) chunks: VecDeque<Bytes>,
+    pub(super) trailers: Option<HeaderMap>,
+    pub(super) rest: Option<Body>,
 }
 
 impl HttpBody for Rebuilt {

@@ -17,6 +17,7 @@ pub struct RetryMiddlewareBuilder {
     proof: Option<DeliveryProof>,
     drain: DrainLimits,
     buffer_body: Option<u64>,
+    wraps_errors: bool,
     wall_clock: WallClock,
     generator: Generator,
 }
@@ -28,6 +29,7 @@ impl RetryMiddlewareBuilder {
             proof: None,
             drain: DrainLimits::default(),
             buffer_body: None,
+            wraps_errors: false,
             wall_clock: WallClock::default(),
             generator: Generator::default(),
         }
@@ -54,6 +56,14 @@ impl RetryMiddlewareBuilder {
     /// Memory: up to `limit` bytes and one more piece of the body, for each call in flight.
     pub fn buffer_body(mut self, limit: u64) -> Self {
         self.buffer_body = (limit > 0).then_some(limit);
+        self
+    }
+
+    /// Wraps the error of every call in a [`RetryError`](crate::RetryError), which says how often the
+    /// request was sent, for how long, and why no more; the error itself is its source. A response is
+    /// never made an error. **Default**: off, so that an error comes as it was made.
+    pub fn wrap_errors(mut self) -> Self {
+        self.wraps_errors = true;
         self
     }
 
@@ -86,8 +96,16 @@ impl RetryMiddlewareBuilder {
     }
 
     pub(super) fn build_unchecked(self) -> RetryMiddleware {
-        let Self { policy, proof, drain, buffer_body, wall_clock, generator } = self;
+        let Self { policy, proof, drain, buffer_body, wraps_errors, wall_clock, generator } = self;
         let observed = proof.is_some();
-        RetryMiddleware { policy, observed, drain, buffer_body, wall_clock, generator }
+        RetryMiddleware {
+            policy,
+            observed,
+            drain,
+            buffer_body,
+            wraps_errors,
+            wall_clock,
+            generator,
+        }
     }
 }

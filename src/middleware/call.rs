@@ -1,21 +1,25 @@
 //! The loop: one logical request from its first send to its final outcome.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Extensions, HeaderMap, Method};
 use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Next, Result};
 
+use super::attempt::Around;
 use super::body_factory::BodyFactory;
 use super::history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
 use super::proof::Target;
 use super::replay::Replay;
 use super::request_ext::RequestOptions;
 use super::resend_count::ResendCount;
+use super::retry_scope::RetryScope;
 use super::scope::{Ended, InScope};
 use super::shared_session::SharedSession;
 use super::time::Instant;
-use super::{BoxFuture, RetryError, RetryMiddleware, buffer, drain, observe, proof};
+use super::wait::{Wait, Woken};
+use super::{BoxFuture, RetryError, RetryErrorExt as _, RetryMiddleware, buffer, observe, proof};
 use crate::fault_source;
 use crate::policy::{
     Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
@@ -26,6 +30,8 @@ use crate::policy::{
 pub(super) struct Call<'a> {
     retry: &'a RetryMiddleware,
     policy: RetryPolicy,
+    /// The limits of the task, if it has any.
+    scope: Option<Arc<RetryScope>>,
     /// What the request itself asks for, if it does.
     options: Option<Box<RequestOptions>>,
     next: Next<'a>,
@@ -37,21 +43,14 @@ pub(super) struct Call<'a> {
     provable: bool,
     /// Where the request goes, if classifiers may ask.
     target: Option<Box<Url>>,
-    /// When the call began, if a deadline or a classifier may ask.
+    /// When the call began, if anybody may ask.
     started: Option<Instant>,
-    tracker: Option<RetryTracker>,
 }
 
 /// What is known once an attempt has failed.
 struct Progress {
     session: RetrySession,
     attempts: Vec<AttemptRecord>,
-}
-
-/// What lies between two attempts.
-struct Wait {
-    delay: Duration,
-    discarded: Option<Response>,
 }
 
 /// What follows an attempt.
@@ -71,7 +70,12 @@ impl<'a> Call<'a> {
     ) -> Self {
         let options = RequestOptions::of(extensions);
         let session = options.as_ref().and_then(|options| options.session.as_ref());
-        let policy = session.map_or_else(|| retry.policy.clone(), SharedSession::policy);
+        let scope = RetryScope::open();
+        let policy = match (session, scope.as_ref().and_then(|scope| scope.own_policy())) {
+            (Some(session), _) => session.policy(),
+            (None, Some(policy)) => policy.clone(),
+            (None, None) => retry.policy.clone(),
+        };
         let makes_body = options.as_ref().is_some_and(|options| options.body_factory.is_some());
         if makes_body {
             BodyFactory::make_room(&mut request);
@@ -85,11 +89,15 @@ impl<'a> Call<'a> {
             method: request.method().clone(),
             provable: retry.observed && !makes_body && proof::is_observable(&request),
             target: policy.has_classifiers().then(|| Box::new(request.url().clone())),
-            started: (policy.deadline().is_some() || policy.has_classifiers()).then(Instant::now),
-            tracker: extensions.get().cloned(),
+            started: (policy.deadline().is_some()
+                || policy.has_classifiers()
+                || scope.is_some()
+                || retry.wraps_errors)
+                .then(Instant::now),
             replay: Replay::new(request),
             retry,
             policy,
+            scope,
             options,
             next,
             extensions,
@@ -108,11 +116,51 @@ impl<'a> Call<'a> {
         self.options.as_ref()?.session.as_ref()
     }
 
-    fn elapsed(&self) -> Duration {
+    fn tracker(&self) -> Option<&RetryTracker> {
+        self.options.as_ref()?.tracker.as_ref()
+    }
+
+    fn elapsed(&self) -> Option<Duration> {
         match self.shared_session() {
-            Some(shared) => shared.elapsed(),
-            None => self.started.map_or(Duration::ZERO, |started| started.elapsed()),
+            Some(shared) => Some(shared.elapsed()),
+            None => self.started.map(|started| started.elapsed()),
         }
+    }
+
+    /// Up to the earlier deadline.
+    fn time_left(&self) -> Option<Duration> {
+        let elapsed = || self.elapsed().unwrap_or_default();
+        let own = self.policy.deadline().map(|deadline| deadline.saturating_sub(elapsed()));
+        let of_scope = self.scope.as_ref().and_then(|scope| scope.deadline());
+        let of_scope = of_scope.map(|at| at.saturating_duration_since(Instant::now()));
+        own.into_iter().chain(of_scope).min()
+    }
+
+    /// That of the scope, as the policy sees it: from the beginning of the call.
+    fn deadline_of_scope(&self) -> Option<Duration> {
+        let (deadline, started) = (self.scope.as_ref()?.deadline()?, self.started?);
+        Some(deadline.saturating_duration_since(started))
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.scope.as_ref().is_some_and(|scope| scope.is_cancelled())
+    }
+
+    /// Why the next attempt may not start, if it may not.
+    fn refusal(&self) -> Option<(StopReason, RetryError)> {
+        if self.is_cancelled() {
+            Some((StopReason::Cancelled, RetryError::cancelled()))
+        } else if self.time_left() == Some(Duration::ZERO) {
+            Some((StopReason::DeadlinePassed, RetryError::deadline()))
+        } else {
+            None
+        }
+    }
+
+    /// The end of a call that may not even begin.
+    pub(super) fn refused(&self) -> Option<reqwest_middleware::Error> {
+        let (reason, error) = self.refusal()?;
+        self.finish(Vec::new(), reason, Err(error.into())).err()
     }
 
     /// The first attempt of this call sends the caller's own request.
@@ -135,33 +183,27 @@ impl<'a> Call<'a> {
             let timeout = request.timeout_mut();
             *timeout = Some(timeout.map_or(ours, |callers| callers.min(ours)));
         }
-        let next = self.next.clone();
         let options = self.options.as_deref();
-        let body_factory = options.and_then(|options| options.body_factory.clone());
-        let buffer_body = options
-            .and_then(|options| options.buffer_body)
-            .map_or(self.retry.buffer_body, |limit| (limit > 0).then_some(limit));
-        let for_classifiers = self.policy.has_classifiers();
+        let around = Around {
+            body_factory: options.and_then(|options| options.body_factory.clone()),
+            head_timeout: self.policy.head_timeout(),
+            time_left: self.time_left(),
+            buffer_body: options
+                .and_then(|options| options.buffer_body)
+                .map_or(self.retry.buffer_body, |limit| (limit > 0).then_some(limit)),
+            has_classifiers: self.policy.has_classifiers(),
+        };
+        let next = self.next.clone();
         let target = self.provable.then(|| Target::of_request(&request));
-        InScope::start(target, self.extensions, |extensions| match (body_factory, buffer_body) {
-            (None, None) => next.run(request, extensions),
-            (body_factory, buffer_body) => Box::pin(async move {
-                if let Some(factory) = body_factory {
-                    factory.fill(&mut request).await?;
-                }
-                let response = next.run(request, extensions).await?;
-                match buffer_body {
-                    Some(limit) => buffer::read(response, limit, for_classifiers).await,
-                    None => Ok(response),
-                }
-            }),
-        })
+        InScope::start(target, self.extensions, |extensions| around.run(next, request, extensions))
     }
 
     /// Goes on with the resends, if there are to be any.
     pub(super) fn after_first(&mut self, ended: Ended) -> Step<BoxFuture<'_, Result<Response>>> {
         match ended.result {
-            Ok(response) if self.tracker.is_none() && self.policy.completes(response.status()) => {
+            Ok(response)
+                if self.tracker().is_none() && self.policy.completes(response.status()) =>
+            {
                 Step::Return(Ok(response))
             }
             _ => self.after_failure(ended),
@@ -182,7 +224,17 @@ impl<'a> Call<'a> {
 
     async fn resend(&mut self, mut progress: Progress, mut wait: Wait) -> Result<Response> {
         loop {
-            drain::during(wait.delay, wait.discarded, self.retry.drain).await;
+            let woken = wait.run(self.retry.drain, self.scope.as_deref()).await;
+            let interrupted = match woken {
+                Woken::InTime => self.refusal().map(|(reason, error)| (reason, Err(error.into()))),
+                Woken::Cancelled(outcome) => {
+                    let outcome = outcome.unwrap_or_else(|| Err(RetryError::cancelled().into()));
+                    Some((StopReason::Cancelled, outcome))
+                }
+            };
+            if let Some((reason, outcome)) = interrupted {
+                return self.finish(progress.attempts, reason, outcome);
+            }
             let ended = self.send_again(&progress.session).await;
             match self.judge(&mut progress, ended) {
                 Step::Return(result) => return result,
@@ -198,7 +250,7 @@ impl<'a> Call<'a> {
         observe::decided(&self.method, self.replay.request().map(Request::url), &record);
         match record.decision() {
             RetryDecision::RetryAfter { delay, .. } => {
-                Step::Go(Wait { delay, discarded: ended.result.ok() })
+                Step::Go(Wait { delay, outcome: ended.result })
             }
             RetryDecision::DoNotRetry { reason } => {
                 let attempts = std::mem::take(&mut progress.attempts);
@@ -225,7 +277,8 @@ impl<'a> Call<'a> {
                     (Outcome::response(status, &no_headers), AttemptOutcome::Status(status))
                 }
                 None => {
-                    let fault = RetryError::of(error)
+                    let fault = error
+                        .retry()
                         .map_or_else(|| fault_source::classify(error), RetryError::fault);
                     (Outcome::error(fault, error), AttemptOutcome::Fault(fault))
                 }
@@ -237,11 +290,12 @@ impl<'a> Call<'a> {
             .attempt_ended(&self.method, outcome, now)
             .with_target(host, path)
             .with_not_processed(self.provable && ended.exchanges.vouch_for(&outcome))
-            .with_elapsed(self.elapsed());
+            .with_elapsed(self.elapsed().unwrap_or_default())
+            .with_deadline(self.deadline_of_scope());
         let not_processed = session.policy().proves_not_processed(&attempt);
         let mut decision = session.decide(&attempt, &mut self.retry.generator.draws());
-        if decision.delay().is_some() && !self.replay.is_possible() {
-            decision = RetryDecision::DoNotRetry { reason: StopReason::BodyNotReplayable };
+        if let Some(reason) = self.veto(&decision, &ended.result) {
+            decision = RetryDecision::DoNotRetry { reason };
         }
         if let (Some(shared), Some(_)) = (self.shared_session(), decision.delay()) {
             shared.moved_on(session);
@@ -251,6 +305,43 @@ impl<'a> Call<'a> {
             Outcome::Fault { .. } => None,
         };
         AttemptRecord::new(number, recorded, not_processed, server_delay, decision)
+    }
+
+    /// An error of the layer's own says which call it ends; so does every other, where the client asked
+    /// for that.
+    fn complete(
+        &self,
+        error: reqwest_middleware::Error,
+        attempts: u32,
+        reason: StopReason,
+    ) -> reqwest_middleware::Error {
+        let ours = match error {
+            reqwest_middleware::Error::Middleware(error) => match error.downcast() {
+                Ok(ours) => ours,
+                Err(error) if self.retry.wraps_errors => RetryError::wrap(error.into()),
+                Err(error) => return error.into(),
+            },
+            error if self.retry.wraps_errors => RetryError::wrap(error),
+            error => return error,
+        };
+        ours.after(attempts, self.elapsed(), reason).into()
+    }
+
+    /// What the policy does not know: why there is no resend, although it would allow one, or does not
+    /// know that time ran out.
+    fn veto(&self, decision: &RetryDecision, result: &Result<Response>) -> Option<StopReason> {
+        let ours = result.as_ref().err().and_then(|error| error.retry());
+        if ours.is_some_and(RetryError::is_deadline) && self.time_left() == Some(Duration::ZERO) {
+            Some(StopReason::DeadlinePassed)
+        } else if decision.delay().is_none() {
+            None
+        } else if ours.is_some_and(RetryError::is_body) {
+            Some(StopReason::Permanent)
+        } else if !self.replay.is_possible() {
+            Some(StopReason::BodyNotReplayable)
+        } else {
+            self.is_cancelled().then_some(StopReason::Cancelled)
+        }
     }
 
     /// Leaves the history where the caller can find it.
@@ -263,10 +354,12 @@ impl<'a> Call<'a> {
         if let Ok(response) = &mut result {
             buffer::forget(response);
         }
+        let sent = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+        result = result.map_err(|error| self.complete(error, sent, reason));
         let worth_telling = attempts.len() > 1 || reason.is_giving_up();
-        if worth_telling || self.tracker.is_some() {
-            let history = RetryHistory::new(attempts);
-            if let Some(tracker) = &self.tracker {
+        if worth_telling || self.tracker().is_some() {
+            let history = RetryHistory::new(attempts, reason);
+            if let Some(tracker) = self.tracker() {
                 tracker.record(history.clone());
             }
             if let (true, Ok(response)) = (worth_telling, &mut result) {

@@ -3,20 +3,22 @@
 //! Dropped unread, an HTTP/1.1 response takes its connection with it. So it is read during the wait,
 //! within bounds; beyond them it is dropped, so that no socket is held through the wait.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::body::Body as _;
-use reqwest::{Body, Response};
+use http::HeaderMap;
+use http::response::Parts;
+use hyper::body::{Body as _, Bytes, Frame};
+use reqwest::{Body, Response, Url};
 
-use super::time;
+use super::buffer::Rebuilt;
+use super::{BoxFuture, buffer, time};
 
 /// How much of a discarded response is read, so that its connection can be used again.
 ///
 /// It is read while the middleware waits anyway: the next attempt never waits for it, and no failure
-/// of it is one of the call. What is beyond a bound is dropped at once; over HTTP/1.1 its connection
+/// of it is one of the call. Without a wait only what has arrived is read. What is beyond a bound is dropped at once; over HTTP/1.1 its connection
 /// is closed then, over HTTP/2 the stream is reset.
 ///
 /// ```
@@ -54,53 +56,69 @@ impl Default for DrainLimits {
     }
 }
 
-/// Waits for `delay`, and meanwhile reads what is left of `response`.
-pub(super) async fn during(delay: Duration, response: Option<Response>, limits: DrainLimits) {
-    let mut discarded = response.and_then(|response| Discarded::new(response, limits.bytes));
-    let mut wait = pin!(time::sleep(delay));
-    // Boxed, since most waits are shorter.
-    let mut time_is_up =
-        (discarded.is_some() && limits.time < delay).then(|| Box::pin(time::sleep(limits.time)));
-    poll_fn(|cx| {
-        if wait.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        if let Some(response) = &mut discarded {
-            let mut is_over = response.poll_drained(cx).is_ready();
-            if let Some(time) = &mut time_is_up {
-                is_over |= time.as_mut().poll(cx).is_ready();
-            }
-            if is_over {
-                discarded = None;
-                time_is_up = None;
-            }
-        }
-        Poll::Pending
-    })
-    .await;
-}
-
 /// A body that is always ready gives way after so many, so that time passes: the wait's and its own.
 const FRAMES_AT_ONCE: usize = 32;
 
-struct Discarded {
-    body: Body,
+/// A response that is not handed out, unless the wait is cancelled.
+pub(super) struct Discarded {
+    /// What there is to read yet.
+    body: Option<Body>,
     bytes_left: u64,
+    time_is_up: Option<BoxFuture<'static, ()>>,
+    /// What has been read, if a cancellation could ask for it.
+    kept: Option<Box<Kept>>,
+}
+
+struct Kept {
+    parts: Parts,
+    url: Url,
+    chunks: Vec<Bytes>,
+    trailers: Option<HeaderMap>,
 }
 
 impl Discarded {
-    /// `None` if there is nothing to read, or more than the limit.
-    fn new(response: Response, limit: u64) -> Option<Self> {
-        let body = Body::from(response);
-        let is_worth_it = !body.is_end_stream() && limit > 0 && body.size_hint().lower() <= limit;
-        is_worth_it.then_some(Self { body, bytes_left: limit })
+    /// `None` if there is nothing to read and nothing to keep, or more than the limit. `delay` is the
+    /// wait during which it is read.
+    pub(super) fn new(
+        response: Response,
+        limits: DrainLimits,
+        delay: Duration,
+        keep: bool,
+    ) -> Option<Self> {
+        let url = keep.then(|| response.url().clone());
+        let (parts, body) = http::Response::<Body>::from(response).into_parts();
+        let body = (!body.is_end_stream()).then_some(body);
+        if let Some(body) = &body {
+            if limits.bytes == 0 || body.size_hint().lower() > limits.bytes {
+                return None;
+            }
+        }
+        let kept = url.map(|url| Box::new(Kept { parts, url, chunks: Vec::new(), trailers: None }));
+        let time_is_up: Option<BoxFuture<'static, ()>> = match &body {
+            Some(_) if limits.time < delay => Some(Box::pin(time::sleep(limits.time))),
+            _ => None,
+        };
+        let is_of_use = body.is_some() || kept.is_some();
+        is_of_use.then_some(Self { body, bytes_left: limits.bytes, time_is_up, kept })
     }
 
-    /// Ready once there is nothing more to read: at its end, beyond the limit, or by an error.
-    fn poll_drained(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        for _ in 0..FRAMES_AT_ONCE {
-            let Some(Ok(frame)) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
+    /// Reads on. Ready once there is nothing left that anybody could ask for: it can be dropped.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(body) = &mut self.body else { return Poll::Pending };
+        if let Some(time_is_up) = &mut self.time_is_up {
+            if time_is_up.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
+            }
+        }
+        for _ in 0..FRAMES_AT_ONCE {
+            let frame = match Pin::new(&mut *body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => frame,
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(()),
+                Poll::Ready(None) => {
+                    (self.body, self.time_is_up) = (None, None);
+                    return if self.kept.is_some() { Poll::Pending } else { Poll::Ready(()) };
+                }
+                Poll::Pending => return Poll::Pending,
             };
             // An empty frame counts too, so that a body of nothing else ends.
             let length = frame.data_ref().map_or(0, |data| data.len() as u64).max(1);
@@ -108,8 +126,31 @@ impl Discarded {
                 Some(left) => self.bytes_left = left,
                 None => return Poll::Ready(()),
             }
+            if let Some(kept) = &mut self.kept {
+                kept.add(frame);
+            }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    pub(super) fn is_being_read(&self) -> bool {
+        self.body.is_some()
+    }
+
+    /// The response as it was, if it was kept: what was read, and what was not.
+    pub(super) fn into_response(self) -> Option<Response> {
+        let Self { body, kept, .. } = self;
+        let Kept { parts, url, chunks, trailers } = *kept?;
+        Some(buffer::rebuild(parts, url, Rebuilt { chunks: chunks.into(), trailers, rest: body }))
+    }
+}
+
+impl Kept {
+    fn add(&mut self, frame: Frame<Bytes>) {
+        match frame.into_data() {
+            Ok(data) => self.chunks.push(data),
+            Err(frame) => self.trailers = frame.into_trailers().ok(),
+        }
     }
 }

@@ -2,78 +2,152 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
-use crate::policy::{Fault, FaultKind};
+use crate::fault_source;
+use crate::policy::{Fault, FaultKind, StopReason};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error that the retry layer itself makes; those of the network and of other middlewares are
-/// passed on as they are.
+/// passed on as they are, unless the client asked for
+/// [`wrap_errors`](crate::RetryMiddlewareBuilder::wrap_errors).
 ///
-/// It comes inside [`reqwest_middleware::Error::Middleware`]:
-///
-/// ```
-/// use reqwest_middleware::Error;
-/// use reqwest_typed_retry::RetryError;
-///
-/// fn body_is_missing(error: &Error) -> bool {
-///     match error {
-///         Error::Middleware(error) => error.downcast_ref().is_some_and(RetryError::is_body),
-///         Error::Reqwest(_) => false,
-///     }
-/// }
-/// ```
+/// It comes inside [`reqwest_middleware::Error::Middleware`]; [`RetryErrorExt::retry`] finds it there.
 #[derive(Debug)]
 pub struct RetryError {
-    kind: Kind,
+    cause: Cause,
+    attempts: u32,
+    elapsed: Option<Duration>,
+    stop_reason: Option<StopReason>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum Cause {
     Body(BoxError),
+    HeadTimeout,
+    Deadline,
+    Cancelled,
+    /// The last error, for those who want all in one type.
+    Last(reqwest_middleware::Error),
 }
 
 impl RetryError {
+    fn new(cause: Cause) -> Self {
+        Self { cause, attempts: 0, elapsed: None, stop_reason: None }
+    }
+
     pub(super) fn body(cause: BoxError) -> Self {
-        Self { kind: Kind::Body(cause) }
+        Self::new(Cause::Body(cause))
     }
 
-    /// The error of the layer's own that `error` is, if it is one.
-    pub(super) fn of(error: &reqwest_middleware::Error) -> Option<&Self> {
-        match error {
-            reqwest_middleware::Error::Middleware(error) => error.downcast_ref(),
-            reqwest_middleware::Error::Reqwest(_) => None,
-        }
+    pub(super) fn head_timeout() -> Self {
+        Self::new(Cause::HeadTimeout)
     }
 
-    /// What happened, as the policy sees it. What is inside is not asked: the call by which a factory
-    /// gets its bytes is none of the request's attempts.
+    pub(super) fn deadline() -> Self {
+        Self::new(Cause::Deadline)
+    }
+
+    pub(super) fn cancelled() -> Self {
+        Self::new(Cause::Cancelled)
+    }
+
+    pub(super) fn wrap(error: reqwest_middleware::Error) -> Self {
+        Self::new(Cause::Last(error))
+    }
+
+    /// Takes note of the call that it ends.
+    pub(super) fn after(
+        self,
+        attempts: u32,
+        elapsed: Option<Duration>,
+        stop_reason: StopReason,
+    ) -> Self {
+        Self { attempts, elapsed, stop_reason: Some(stop_reason), ..self }
+    }
+
+    /// What happened, as the policy sees it. What is inside the error of a factory is not asked: the
+    /// call by which it gets its bytes is none of the request's attempts.
     pub(super) fn fault(&self) -> Fault {
-        match self.kind {
-            Kind::Body(_) => Fault::unknown(FaultKind::Invalid),
-        }
+        Fault::unknown(match &self.cause {
+            Cause::Body(_) => FaultKind::Invalid,
+            Cause::HeadTimeout | Cause::Deadline => FaultKind::Timeout,
+            Cause::Cancelled => FaultKind::Other,
+            Cause::Last(error) => fault_source::classify(error).kind(),
+        })
     }
 
-    /// Whether a [body factory](crate::RetryRequestExt::body_factory) failed: this attempt was not
-    /// sent. Its own error is the [`source`](Error::source).
+    /// Whether a [body factory](crate::RetryRequestExt::body_factory) failed: its attempt was not
+    /// sent. The factory's own error is the [`source`](Error::source).
     #[must_use]
     pub fn is_body(&self) -> bool {
-        matches!(self.kind, Kind::Body(_))
+        matches!(self.cause, Cause::Body(_))
+    }
+
+    /// Whether a head timeout or a deadline passed, or the error inside says so of itself.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        match &self.cause {
+            Cause::HeadTimeout | Cause::Deadline => true,
+            Cause::Last(error) => error.timed_out(),
+            Cause::Body(_) | Cause::Cancelled => false,
+        }
+    }
+
+    /// Whether it was the deadline that passed.
+    #[must_use]
+    pub fn is_deadline(&self) -> bool {
+        matches!(self.cause, Cause::Deadline)
+    }
+
+    /// Whether the call was cancelled, and there is no outcome to give back.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.cause, Cause::Cancelled)
+    }
+
+    /// How many times the request was sent, or was about to be.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// How long the call took, if a deadline or `wrap_errors` asked for a clock.
+    #[must_use]
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.elapsed
+    }
+
+    /// Which rule ended the call.
+    #[must_use]
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.stop_reason
     }
 }
 
 impl fmt::Display for RetryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            Kind::Body(_) => f.write_str("the request body could not be made"),
+        f.write_str(match self.cause {
+            Cause::Body(_) => "the request body could not be made",
+            Cause::HeadTimeout => "no response head came within the time limit",
+            Cause::Deadline => "the deadline passed",
+            Cause::Cancelled => "the request was cancelled",
+            Cause::Last(_) => "the request failed",
+        })?;
+        if let Some(reason) = self.stop_reason {
+            write!(f, " (attempts: {}, stop: {reason})", self.attempts)?;
         }
+        Ok(())
     }
 }
 
 impl Error for RetryError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.kind {
-            Kind::Body(cause) => Some(cause.as_ref()),
+        match &self.cause {
+            Cause::Body(cause) => Some(cause.as_ref()),
+            Cause::Last(error) => Some(error),
+            Cause::HeadTimeout | Cause::Deadline | Cause::Cancelled => None,
         }
     }
 }
@@ -82,4 +156,54 @@ impl From<RetryError> for reqwest_middleware::Error {
     fn from(error: RetryError) -> Self {
         Self::middleware(error)
     }
+}
+
+/// Questions to an error of a client chain, whoever made it.
+///
+/// ```
+/// use reqwest_middleware::Error;
+/// use reqwest_typed_retry::RetryErrorExt as _;
+///
+/// fn explain(error: &Error) -> &'static str {
+///     match error.retry() {
+///         Some(ours) if ours.is_cancelled() => "cancelled",
+///         _ if error.timed_out() => "too slow",
+///         _ => "failed",
+///     }
+/// }
+/// ```
+pub trait RetryErrorExt: sealed::Sealed {
+    /// The error of the retry layer's own, if it is one.
+    fn retry(&self) -> Option<&RetryError>;
+
+    /// Whether a time limit passed: one of the retry layer's, or one of reqwest's.
+    fn timed_out(&self) -> bool;
+
+    /// The error of reqwest's inside, if there is one, also below the retry layer's own.
+    fn reqwest(&self) -> Option<&reqwest::Error>;
+}
+
+impl RetryErrorExt for reqwest_middleware::Error {
+    fn retry(&self) -> Option<&RetryError> {
+        match self {
+            Self::Middleware(error) => error.downcast_ref(),
+            Self::Reqwest(_) => None,
+        }
+    }
+
+    fn timed_out(&self) -> bool {
+        match self.retry() {
+            Some(ours) => ours.is_timeout(),
+            None => self.reqwest().is_some_and(reqwest::Error::is_timeout),
+        }
+    }
+
+    fn reqwest(&self) -> Option<&reqwest::Error> {
+        fault_source::reqwest_error(self)
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for reqwest_middleware::Error {}
 }

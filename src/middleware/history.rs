@@ -116,14 +116,15 @@ impl fmt::Display for AttemptRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryHistory {
     attempts: Arc<[AttemptRecord]>,
+    stop_reason: Option<StopReason>,
 }
 
 impl RetryHistory {
-    pub(super) fn new(attempts: Vec<AttemptRecord>) -> Self {
-        Self { attempts: attempts.into() }
+    pub(super) fn new(attempts: Vec<AttemptRecord>, stop_reason: StopReason) -> Self {
+        Self { attempts: attempts.into(), stop_reason: Some(stop_reason) }
     }
 
-    /// Every attempt, the last one included.
+    /// Every attempt, the last one included. None, if the call ended before its first.
     #[must_use]
     pub fn attempts(&self) -> &[AttemptRecord] {
         &self.attempts
@@ -135,10 +136,11 @@ impl RetryHistory {
         self.attempts.len().saturating_sub(1)
     }
 
-    /// Why no further attempt was made.
+    /// Why no further attempt was made. It differs from the decision on the last one where something
+    /// came between: a cancellation, or the deadline.
     #[must_use]
     pub fn stop_reason(&self) -> Option<StopReason> {
-        self.attempts.last().and_then(|last| last.decision.stop_reason())
+        self.stop_reason
     }
 
     /// What the server asked for last.
@@ -165,7 +167,14 @@ impl fmt::Display for RetryHistory {
             }
             attempt.fmt(f)?;
         }
-        Ok(())
+        let told = self.attempts.last().and_then(|last| last.decision.stop_reason());
+        match self.stop_reason {
+            Some(reason) if told.is_none() => {
+                let separator = if self.attempts.is_empty() { "" } else { "\n" };
+                write!(f, "{separator}stop: {reason}")
+            }
+            _ => Ok(()),
+        }
     }
 }
 

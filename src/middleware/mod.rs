@@ -4,14 +4,17 @@
 //! |---|---|
 //! | what happens to a call? | `call` (the loop), `retry_middleware` (its entry), `builder` |
 //! | what is sent again? | `replay`, `body_factory` |
-//! | what becomes of a response? | `buffer` (read inside the attempt), `drain` (discarded) |
+//! | what goes round an attempt? | `attempt`; `scope` (what it knows of itself), `resend_count` |
+//! | what lies between two? | `wait`; `drain` (what becomes of the response) |
+//! | how is a body read inside the attempt? | `buffer` |
+//! | what limits a task? | `retry_scope` |
 //! | what can a single request ask for? | `request_ext`, `shared_session` |
-//! | what does an attempt know of itself? | `scope`, `resend_count` |
 //! | what proves that it was not processed? | `proof` |
 //! | what errors does it make itself? | `error` |
 //! | what is told, and to whom? | `history` (the caller), `observe` (the operator) |
 //! | where do time and randomness come from? | `time`, `generator` |
 
+mod attempt;
 mod body_factory;
 mod buffer;
 mod builder;
@@ -26,21 +29,24 @@ mod replay;
 mod request_ext;
 mod resend_count;
 mod retry_middleware;
+mod retry_scope;
 mod scope;
 mod shared_session;
 mod time;
+mod wait;
 
 use std::pin::Pin;
 
 pub use body_factory::ReplayBody;
 pub use builder::RetryMiddlewareBuilder;
 pub use drain::DrainLimits;
-pub use error::RetryError;
+pub use error::{RetryError, RetryErrorExt};
 pub use history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
 pub use proof::DeliveryProof;
 pub use request_ext::RetryRequestExt;
 pub use resend_count::ResendCount;
 pub use retry_middleware::RetryMiddleware;
+pub use retry_scope::RetryScope;
 pub use shared_session::SharedSession;
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

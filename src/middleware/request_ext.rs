@@ -6,6 +6,7 @@ use http::Extensions;
 use reqwest_middleware::RequestBuilder;
 
 use super::body_factory::{BodyFactory, ReplayBody};
+use super::history::RetryTracker;
 use super::shared_session::SharedSession;
 
 /// Options of a single request, in its extensions.
@@ -14,11 +15,17 @@ pub(super) struct RequestOptions {
     pub(super) body_factory: Option<BodyFactory>,
     pub(super) buffer_body: Option<u64>,
     pub(super) session: Option<SharedSession>,
+    /// Attached by the caller as an extension of its own.
+    pub(super) tracker: Option<RetryTracker>,
 }
 
 impl RequestOptions {
     pub(super) fn of(extensions: &Extensions) -> Option<Box<Self>> {
-        extensions.get::<Self>().cloned().map(Box::new)
+        let options = extensions.get::<Self>();
+        let tracker = extensions.get::<RetryTracker>();
+        (options.is_some() || tracker.is_some()).then(|| {
+            Box::new(Self { tracker: tracker.cloned(), ..options.cloned().unwrap_or_default() })
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! The middleware: what a client chain holds.
 
+use std::future::ready;
+
 use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
@@ -46,6 +48,7 @@ pub struct RetryMiddleware {
     pub(super) drain: DrainLimits,
     /// How much of a response is read inside the attempt, if any is.
     pub(super) buffer_body: Option<u64>,
+    pub(super) wraps_errors: bool,
     pub(super) wall_clock: WallClock,
     pub(super) generator: Generator,
 }
@@ -98,6 +101,9 @@ impl Middleware for RetryMiddleware {
             return next.run(request, extensions);
         }
         let mut call = Call::new(self, request, extensions, next);
+        if let Some(error) = call.refused() {
+            return Box::pin(ready(Err(error)));
+        }
         Box::pin(async move {
             let ended = call.send_first().await;
             let resends = match call.after_first(ended) {

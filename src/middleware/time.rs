@@ -4,34 +4,23 @@
 //! is not supported.
 
 use std::fmt;
-use std::future::poll_fn;
-use std::mem;
-use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 pub(super) use tokio::time::Instant;
 
 /// A zero wait touches no timer. It gives way all the same, so that a call whose attempts are ready
-/// at once can be dropped, and leaves the thread to others.
+/// at once can be dropped, and leaves the thread to others and to what has arrived.
 pub(super) async fn sleep(delay: Duration) {
     if delay.is_zero() {
-        give_way().await;
+        tokio::task::yield_now().await;
     } else {
         tokio::time::sleep(delay).await;
     }
 }
 
-/// Pending once.
-async fn give_way() {
-    let mut gave_way = false;
-    poll_fn(|cx| {
-        if mem::replace(&mut gave_way, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
+/// What `work` gives, if it is there in time.
+pub(super) async fn timeout<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(limit, work).await.ok()
 }
 
 /// The wall clock, for HTTP dates alone.

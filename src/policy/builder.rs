@@ -131,11 +131,22 @@ impl RetryPolicyBuilder {
         self
     }
 
-    /// The time after which no attempt starts, counted from the beginning of the call and waits
-    /// included; `None` for no limit. A wait that would not end before it never starts. An attempt
-    /// on the wire goes on: the call can take up to the deadline and one
-    /// [`attempt_timeout`](Self::attempt_timeout). Waits are as exact as tokio's timers, to a
-    /// millisecond or as busy as the thread is. **Default**: none.
+    /// The longest that one attempt may take from its beginning to the head of its response, inner
+    /// middlewares and the making of the body included; `None` for no limit. It never cuts a body, so
+    /// it is the limit for streamed downloads. Its error is a
+    /// [`RetryError`](crate::RetryError::is_timeout). **Default**: none.
+    pub fn head_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.rules.head_timeout = timeout.into();
+        self
+    }
+
+    /// The longest that the whole request may take, from the beginning of the call to the head of the
+    /// response that is handed out (to the end of its body, where that is
+    /// [read inside the attempt](crate::RetryMiddlewareBuilder::buffer_body)); `None` for no limit. A
+    /// wait that would not end before it never starts: the outcome in hand comes back. An attempt on
+    /// the wire is cut by it, with a [`RetryError`](crate::RetryError::is_timeout); a body that was
+    /// handed out never is. Waits are as exact as tokio's timers, to a millisecond or as busy as the
+    /// thread is. **Default**: none.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.rules.deadline = deadline.into();
         self
@@ -161,13 +172,13 @@ impl RetryPolicyBuilder {
     /// The first rule that is broken, by setting, value and rule:
     ///
     /// - `max_attempts` of 0; unlimited attempts without a deadline, or without any wait;
-    /// - a time limit of zero; an attempt timeout longer than the deadline; a server's delay clamped
-    ///   to nothing;
+    /// - a time limit of zero; an attempt or head timeout longer than the deadline, or a head timeout
+    ///   longer than the attempt's; a server's delay clamped to nothing;
     /// - a status below 400 among those to retry: it is an answer (a classifier can still ask for
     ///   a resend).
     pub fn build(mut self) -> Result<RetryPolicy, PolicyError> {
         self.rules.max_attempts = self.checked_attempts()?;
-        check_times(self.rules.attempt_timeout, self.rules.deadline)?;
+        check_times(&self.rules)?;
         check_server_delays(self.rules.server_delays)?;
         check_statuses("retry_statuses", &self.rules.retry_statuses)?;
         check_statuses("not_processed_statuses", &self.rules.not_processed_statuses)?;
@@ -199,23 +210,26 @@ impl RetryPolicyBuilder {
     }
 }
 
-fn check_times(
-    attempt_timeout: Option<Duration>,
-    deadline: Option<Duration>,
-) -> Result<(), PolicyError> {
-    for (setting, limit) in [("attempt_timeout", attempt_timeout), ("deadline", deadline)] {
+fn check_times(rules: &Rules) -> Result<(), PolicyError> {
+    let head = ("head_timeout", rules.head_timeout);
+    let attempt = ("attempt_timeout", rules.attempt_timeout);
+    let deadline = ("deadline", rules.deadline);
+    for (setting, limit) in [head, attempt, deadline] {
         if let Some(limit @ Duration::ZERO) = limit {
             let rule = "nothing can be done in no time: it must be longer than zero";
             return Err(PolicyError::new(setting, limit, rule));
         }
     }
-    match (attempt_timeout, deadline) {
-        (Some(timeout), Some(deadline)) if timeout > deadline => {
-            let rule = format!("it must not be longer than the deadline of {deadline:?}");
-            Err(PolicyError::new("attempt_timeout", timeout, rule))
+    for ((setting, part), (of, whole)) in [(head, attempt), (head, deadline), (attempt, deadline)] {
+        match (part, whole) {
+            (Some(part), Some(whole)) if part > whole => {
+                let rule = format!("it must not be longer than the {of} of {whole:?}");
+                return Err(PolicyError::new(setting, part, rule));
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 fn check_server_delays(server_delays: ServerDelays) -> Result<(), PolicyError> {

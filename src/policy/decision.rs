@@ -185,6 +185,9 @@ pub enum StopReason {
     ServerRefused,
     /// The wait would not end before the deadline.
     DeadlineWouldPass,
+    /// The deadline passed while an attempt was under way, or about to be. Decided by the driver of a
+    /// session.
+    DeadlinePassed,
     /// The client's own retry budget is empty. Decided by the driver of a session.
     BudgetExhausted,
     /// The request body can't be sent again. Decided by the driver of a session.
@@ -205,6 +208,7 @@ impl StopReason {
             Self::ServerDelayTooLong { .. } => "server_delay_too_long",
             Self::ServerRefused => "server_refused",
             Self::DeadlineWouldPass => "deadline_would_pass",
+            Self::DeadlinePassed => "deadline_passed",
             Self::BudgetExhausted => "budget_exhausted",
             Self::BodyNotReplayable => "body_not_replayable",
             Self::Cancelled => "cancelled",

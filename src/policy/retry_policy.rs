@@ -40,6 +40,7 @@ pub(super) struct Rules {
     pub(super) assume_idempotent: bool,
     pub(super) server_delays: ServerDelays,
     pub(super) attempt_timeout: Option<Duration>,
+    pub(super) head_timeout: Option<Duration>,
     pub(super) deadline: Option<Duration>,
     pub(super) classifiers: Classifiers,
     pub(super) profile: ApiProfile,
@@ -67,6 +68,7 @@ impl Default for Rules {
             assume_idempotent: false,
             server_delays: ServerDelays::DEFAULT,
             attempt_timeout: None,
+            head_timeout: None,
             deadline: None,
             classifiers: Classifiers::default(),
             profile: ApiProfile::standard(),
@@ -138,13 +140,19 @@ impl RetryPolicy {
         self.rules.max_attempts
     }
 
-    /// The longest that one attempt may take.
+    /// The longest that one attempt may take, up to the end of its body.
     #[must_use]
     pub fn attempt_timeout(&self) -> Option<Duration> {
         self.rules.attempt_timeout
     }
 
-    /// The time after which no attempt starts.
+    /// The longest that one attempt may take up to the head of its response.
+    #[must_use]
+    pub fn head_timeout(&self) -> Option<Duration> {
+        self.rules.head_timeout
+    }
+
+    /// The longest that the whole request may take up to the head of its last response.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         self.rules.deadline

@@ -200,7 +200,7 @@ type FailingBody = std::future::Ready<Result<ReplayBody, BoxError>>;
 
 #[tokio::test]
 async fn a_factory_that_fails_ends_the_call_with_its_own_error_and_nothing_is_sent() {
-    let fault = AttemptOutcome::Fault(Fault::unknown(FaultKind::Other));
+    let fault = AttemptOutcome::Fault(Fault::unknown(FaultKind::Invalid));
     let busy_once = AttemptOutcome::Status(StatusCode::SERVICE_UNAVAILABLE);
     for (fails, connections, requests, outcomes) in
         [(1, 0, 0, &[fault][..]), (2, 1, 1, &[busy_once, fault])]
@@ -212,7 +212,9 @@ async fn a_factory_that_fails_ends_the_call_with_its_own_error_and_nothing_is_se
 
         let own = retry_error(&error);
         assert!(own.is_body(), "{own:?}");
-        assert_eq!(own.to_string(), "the request body could not be made");
+        let said =
+            format!("the request body could not be made (attempts: {fails}, stop: permanent)");
+        assert_eq!(own.to_string(), said);
         let cause = std::error::Error::source(own).unwrap().downcast_ref::<io::Error>().unwrap();
         assert_eq!(cause.kind(), io::ErrorKind::NotFound);
         assert_eq!(cause.to_string(), "no such backup");

@@ -1,0 +1,70 @@
+//! One attempt: what goes round the inner middlewares.
+
+use std::time::Duration;
+
+use http::Extensions;
+use reqwest::{Request, Response};
+use reqwest_middleware::{Next, Result};
+
+use super::body_factory::BodyFactory;
+use super::{BoxFuture, RetryError, buffer, time};
+
+/// All that an attempt does besides sending; most do nothing.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    pub(super) body_factory: Option<BodyFactory>,
+    /// Up to the head.
+    pub(super) head_timeout: Option<Duration>,
+    /// Up to the head, or to the end of a body that is read here.
+    pub(super) time_left: Option<Duration>,
+    /// How much of the body is read.
+    pub(super) buffer_body: Option<u64>,
+    /// Whether classifiers may ask for what was read.
+    pub(super) has_classifiers: bool,
+}
+
+impl Around {
+    pub(super) fn run<'a>(
+        self,
+        next: Next<'a>,
+        request: Request,
+        extensions: &'a mut Extensions,
+    ) -> BoxFuture<'a, Result<Response>> {
+        let Self { body_factory, head_timeout, time_left, buffer_body, has_classifiers } = self;
+        if matches!((&body_factory, head_timeout, time_left, buffer_body), (None, None, None, None))
+        {
+            return next.run(request, extensions);
+        }
+        Box::pin(within(time_left, RetryError::deadline, async move {
+            let head = head(body_factory, next, request, extensions);
+            let response = within(head_timeout, RetryError::head_timeout, head).await?;
+            match buffer_body {
+                Some(limit) => buffer::read(response, limit, has_classifiers).await,
+                None => Ok(response),
+            }
+        }))
+    }
+}
+
+async fn head(
+    body_factory: Option<BodyFactory>,
+    next: Next<'_>,
+    mut request: Request,
+    extensions: &mut Extensions,
+) -> Result<Response> {
+    if let Some(factory) = body_factory {
+        factory.fill(&mut request).await?;
+    }
+    next.run(request, extensions).await
+}
+
+async fn within(
+    limit: Option<Duration>,
+    error: fn() -> RetryError,
+    work: impl Future<Output = Result<Response>>,
+) -> Result<Response> {
+    match limit {
+        Some(limit) => time::timeout(limit, work).await.unwrap_or_else(|| Err(error().into())),
+        None => work.await,
+    }
+}

@@ -1,0 +1,176 @@
+//! Limits that reach every request of a task.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use task_local_extensions::{Extensions, get_local_item, with_extensions};
+use tokio_util::sync::CancellationToken;
+
+use super::time::Instant;
+use crate::policy::RetryPolicy;
+
+tokio::task_local! {
+    static CURRENT: Arc<RetryScope>;
+}
+
+/// A deadline, cancellation tokens and a policy for every request that a task makes by a client with
+/// a [`RetryMiddleware`](crate::RetryMiddleware), with no change at the call sites.
+///
+/// - [`run`](Self::run) opens it round a future. A scope inside another can only tighten it: the
+///   earlier deadline holds, and every token cancels. The inner policy holds.
+/// - **Deadline**: as in [`deadline`](crate::RetryPolicyBuilder::deadline), but a moment; with that of
+///   the policy the earlier one holds.
+/// - **Cancellation** ends a wait at once, and no attempt starts after it. The outcome that was waited
+///   on comes back if it is whole, else a [`RetryError`](crate::RetryError::is_cancelled). An attempt on
+///   the wire is left to finish: to abort that, drop the future.
+/// - A spawned task inherits nothing: [`carry`](Self::carry) takes the scope there.
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_typed_retry::RetryScope;
+/// use tokio_util::sync::CancellationToken;
+///
+/// # async fn handle() {}
+/// # async fn example() {
+/// let gone = CancellationToken::new();
+/// RetryScope::new()
+///     .deadline_in(Duration::from_millis(800))
+///     .cancel_on(gone.clone())
+///     .run(async {
+///         // Every request in here.
+///         handle().await;
+///     })
+///     .await;
+/// # }
+/// ```
+///
+/// # With `task-local-extensions`
+///
+/// An application that keeps the context of a request there can put a `RetryScope` into its
+/// `Extensions`: one that is found there holds too. Prefer [`run_in`](Self::run_in): a panic leaves the
+/// map of [`with_extensions`] on its thread, where tasks that have nothing to do with it find it.
+#[derive(Clone, Debug, Default)]
+#[must_use = "a scope does nothing before it is run"]
+pub struct RetryScope {
+    deadline: Option<Instant>,
+    tokens: Vec<CancellationToken>,
+    policy: Option<RetryPolicy>,
+}
+
+impl RetryScope {
+    /// A scope that limits nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A deadline so long from now. Of several the earliest holds.
+    pub fn deadline_in(self, time: Duration) -> Self {
+        match Instant::now().checked_add(time) {
+            Some(at) => self.deadline_at(at),
+            None => self, // beyond all time
+        }
+    }
+
+    /// A deadline at this moment, of `std`'s clock or tokio's. Of several the earliest holds.
+    pub fn deadline_at(mut self, at: impl Into<Instant>) -> Self {
+        let at = at.into();
+        self.deadline = Some(self.deadline.map_or(at, |deadline| deadline.min(at)));
+        self
+    }
+
+    /// Cancels with this token. Of several any does.
+    pub fn cancel_on(mut self, token: CancellationToken) -> Self {
+        self.tokens.push(token);
+        self
+    }
+
+    /// This policy takes the place of the client's.
+    pub fn policy(mut self, policy: RetryPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// The scope that the caller runs in: all limits of all open ones. Empty if there is none.
+    pub fn current() -> Self {
+        Self::open().map_or_else(Self::new, Arc::unwrap_or_clone)
+    }
+
+    /// Runs `future` in this scope.
+    pub async fn run<F: Future>(self, future: F) -> F::Output {
+        CURRENT.scope(Arc::new(self.inside_of(Self::open().as_deref())), future).await
+    }
+
+    /// Runs `future` in this scope, with `extensions` as the task's local ones: like
+    /// [`with_extensions`], which gives them back too.
+    pub async fn run_in<F: Future>(
+        self,
+        extensions: Extensions,
+        future: F,
+    ) -> (Extensions, F::Output) {
+        self.run(with_extensions(extensions, future)).await
+    }
+
+    /// `future` in the scope that the caller runs in now, for a task of its own:
+    /// `tokio::spawn(RetryScope::carry(future))`.
+    pub fn carry<F: Future>(future: F) -> impl Future<Output = F::Output> {
+        Self::current().run(future)
+    }
+
+    /// The limits of every open scope, if there is one.
+    pub(super) fn open() -> Option<Arc<Self>> {
+        let ours = CURRENT.try_with(Arc::clone).ok();
+        match (ours, in_extensions()) {
+            (ours, None) => ours,
+            (ours, Some(theirs)) => Some(Arc::new(theirs.inside_of(ours.as_deref()))),
+        }
+    }
+
+    fn inside_of(mut self, outer: Option<&Self>) -> Self {
+        let Some(outer) = outer else { return self };
+        if let Some(deadline) = outer.deadline {
+            self = self.deadline_at(deadline);
+        }
+        self.tokens.extend(outer.tokens.iter().cloned());
+        self.policy = self.policy.or_else(|| outer.policy.clone());
+        self
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    pub(super) fn own_policy(&self) -> Option<&RetryPolicy> {
+        self.policy.as_ref()
+    }
+
+    pub(super) fn can_cancel(&self) -> bool {
+        !self.tokens.is_empty()
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.tokens.iter().any(CancellationToken::is_cancelled)
+    }
+
+    /// Ends once any token is cancelled.
+    pub(super) async fn cancelled(&self) {
+        let mut all =
+            self.tokens.iter().map(|token| Box::pin(token.cancelled())).collect::<Vec<_>>();
+        poll_fn(|cx| {
+            let is_cancelled = all.iter_mut().any(|token| token.as_mut().poll(cx).is_ready());
+            if is_cancelled { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+/// The scope that the application put among its task's extensions. Their crate reads them without
+/// waiting for anything, but by an async function.
+fn in_extensions() -> Option<RetryScope> {
+    match pin!(get_local_item()).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(scope) => scope,
+        Poll::Pending => None,
+    }
+}
