@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod cancellation;
+mod scopes;
 mod time_limits;
 
 use std::time::Duration;
