@@ -269,6 +269,26 @@ async fn a_response_beyond_the_bounds_is_gone() {
     }
 }
 
+/// Where it came during the attempt there is no wait, and so nothing is read or dropped.
+#[tokio::test(start_paused = true)]
+async fn the_response_of_an_attempt_that_was_cancelled_is_handed_out_as_it_is() {
+    let policy = waiting(ms(100)).build().unwrap();
+    let retry = RetryMiddleware::builder(policy).drain(DrainLimits::none()).build().unwrap();
+    let script = Script::always(busy().after(ms(50)));
+    let client = ClientBuilder::new(Client::new()).with(retry).with(script).build();
+    let token = CancellationToken::new();
+    let call = RetryScope::new().cancel_on(token.clone()).run(client.get(URL).send());
+    let (response, ()) = join(call, async {
+        tokio::time::sleep(ms(20)).await;
+        token.cancel();
+    })
+    .await;
+    let response = response.unwrap();
+    let history = response.extensions().get::<RetryHistory>().unwrap();
+    assert_eq!(history.to_string(), "attempt 1: status 503; stop: cancelled");
+    assert_eq!(response.text().await.unwrap(), "busy");
+}
+
 /// Without a token nobody could ask for what was read.
 #[tokio::test(start_paused = true)]
 async fn bytes_are_kept_only_while_a_token_could_ask_for_them() {
