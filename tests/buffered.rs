@@ -133,6 +133,7 @@ fn head_length(answer: &[u8]) -> usize {
 
 // Faults
 
+// F078
 #[tokio::test]
 async fn a_body_that_is_cut_at_any_byte_is_asked_for_again() {
     let body = b"a small body";
@@ -156,6 +157,7 @@ async fn a_body_that_is_cut_at_any_byte_is_asked_for_again() {
     }
 }
 
+// F078
 #[tokio::test]
 async fn without_it_the_cut_is_the_callers() {
     let whole = with_length(b"a small body");
@@ -193,6 +195,7 @@ async fn a_body_that_stalls_ends_with_its_attempt() {
     assert_eq!(server.requests(), 2);
 }
 
+// F082
 #[tokio::test]
 async fn compressed_data_that_end_early_are_cut_and_bad_ones_are_bad() {
     let text = "a text that is long enough to be worth it, ".repeat(20);

@@ -105,6 +105,7 @@ async fn download(
     }
 }
 
+// F078, F079 (the resuming itself: `examples/download`)
 #[tokio::test(start_paused = true)]
 async fn the_middleware_and_the_loop_count_the_same_attempts() {
     for (answers, max_attempts, sent, succeeds) in [

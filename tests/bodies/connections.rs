@@ -85,6 +85,7 @@ fn shapes() -> impl Iterator<Item = (usize, Framed, Sent)> {
     })
 }
 
+// F084
 #[tokio::test(start_paused = true)]
 async fn one_connection_serves_every_attempt_of_a_call_that_waits() {
     for (size, framed, sent) in shapes() {
@@ -152,6 +153,7 @@ async fn is_closed(mut broken: watch::Receiver<usize>) -> bool {
     closed.await.is_ok()
 }
 
+// F084
 #[tokio::test(start_paused = true)]
 async fn the_connection_of_an_endless_body_is_closed_at_the_byte_bound_and_not_held_for_the_wait() {
     let began = Instant::now();
@@ -164,6 +166,7 @@ async fn the_connection_of_an_endless_body_is_closed_at_the_byte_bound_and_not_h
     assert_eq!(bodies.await[0], Gone { ended: false, at: Duration::ZERO });
 }
 
+// F087
 #[tokio::test(start_paused = true)]
 async fn the_connection_of_a_body_that_never_comes_is_closed_after_the_drains_own_time() {
     let began = Instant::now();

@@ -12,7 +12,9 @@ use http::{Extensions, Method, StatusCode};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, Error, Middleware, Next, Result};
 use reqwest_typed_retry::test_util::{Reply, Script};
-use reqwest_typed_retry::{ResendCount, RetryMiddleware, RetryPolicy, RetryTracker, StopReason};
+use reqwest_typed_retry::{
+    Attempt, Outcome, ResendCount, RetryMiddleware, RetryPolicy, RetryTracker, StopReason,
+};
 use wiremock::{Mock, MockServer, matchers};
 
 use crate::support::{
@@ -373,4 +375,22 @@ async fn each_attempt_has_the_whole_timeout_to_itself() {
         assert_eq!(get.send().await.unwrap().status(), 200, "{label}");
         assert_eq!(waits(&script), [ms(200); 2], "{label}");
     }
+}
+
+// F086
+#[tokio::test]
+async fn a_classifier_reads_the_response_of_each_attempt_before_it_is_drained() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let notes = seen.clone();
+    let policy = no_waits().classifier(move |attempt: &Attempt<'_>| {
+        if let Outcome::Response { headers, .. } = attempt.outcome() {
+            notes.lock().unwrap().push(headers["x-attempt"].to_str().unwrap().to_owned());
+        }
+        None
+    });
+    let busy = |number: u8| reply(503).insert_header("x-attempt", number.to_string().as_str());
+    let fine = reply(200).insert_header("x-attempt", "3");
+    let server = server([busy(1), busy(2), fine]).await;
+    assert_eq!(client(policy).get(server.uri()).send().await.unwrap().status(), 200);
+    assert_eq!(*seen.lock().unwrap(), ["1", "2", "3"]);
 }

@@ -47,6 +47,7 @@ async fn cancelled_after(millis: u64, replies: Vec<Reply>) -> End {
     End { sent: script.received().len(), after, back: Back::of(&result), stop }
 }
 
+// F097, F098
 #[tokio::test(start_paused = true)]
 async fn no_attempt_starts_after_it_and_what_there_is_comes_back() {
     type Row = (&'static str, u64, fn() -> Reply, (usize, u64, Back, StopReason));

@@ -27,6 +27,7 @@ struct Row {
     end: (usize, u64, Back, StopReason),
 }
 
+// F081, F089, F093
 #[tokio::test(start_paused = true)]
 async fn each_limit_ends_what_it_is_for_to_the_millisecond() {
     let row = |label, limits, attempts, wait, method, reply, end| Row {
