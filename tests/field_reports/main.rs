@@ -20,3 +20,4 @@ mod method_safety;
 mod request_bodies;
 mod server_delay;
 mod support;
+mod time_limits;

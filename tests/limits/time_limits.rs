@@ -255,3 +255,29 @@ async fn without_that_an_error_comes_as_it_was_made() {
     let client = super::client(waiting(ms(0)), &Script::always(fine()));
     assert_eq!(client.get(URL).send().await.unwrap().status(), StatusCode::OK);
 }
+
+// F091, F092: as many attempts as are allowed, or as long as it may take, whichever comes first.
+#[tokio::test(start_paused = true)]
+async fn each_limit_that_ends_a_call_names_itself() {
+    let rows = [
+        ("attempts", waiting(ms(1)).max_attempts(4).deadline(ms(60_000)), 4, AttemptsExhausted),
+        ("deadline", waiting(ms(300)).max_attempts(100).deadline(ms(1_000)), 4, DeadlineWouldPass),
+        (
+            "a deadline leaves the default count",
+            waiting(ms(10)).deadline(ms(200)),
+            3,
+            AttemptsExhausted,
+        ),
+        (
+            "… unless there is none",
+            waiting(ms(10)).unlimited_attempts().deadline(ms(200)),
+            20,
+            DeadlineWouldPass,
+        ),
+    ];
+    for (label, policy, sent, stop) in rows {
+        let end = run(policy, "GET", &Script::always(busy())).await;
+        assert_eq!((end.sent, end.stop), (sent, stop), "{label}");
+        assert_eq!(end.back, Back::Status(503), "{label}");
+    }
+}
