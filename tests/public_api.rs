@@ -51,7 +51,7 @@ fn the_documented_defaults_are_the_defaults() {
         honour_idempotency_keys: false, \
         assume_idempotent: false, \
         server_delays: UpTo(60s), \
-        attempt_timeout: None, \
+        attempt_timeout: None, head_timeout: None, \
         deadline: None, \
         classifiers: 0 of the application's own, \
         profile: ApiProfile { verdict_fields: [] } } }";
@@ -119,6 +119,21 @@ fn a_policy_that_breaks_a_rule_is_refused_by_setting_value_and_rule() {
         (
             build(|it| it.attempt_timeout(Duration::from_secs(9)).deadline(Duration::from_secs(8))),
             "attempt_timeout is 9s, but it must not be longer than the deadline of 8s",
+        ),
+        (
+            build(|it| it.head_timeout(Duration::ZERO)),
+            "head_timeout is 0ns, but nothing can be done in no time: it must be longer than zero",
+        ),
+        (
+            build(|it| it.head_timeout(Duration::from_secs(9)).deadline(Duration::from_secs(8))),
+            "head_timeout is 9s, but it must not be longer than the deadline of 8s",
+        ),
+        (
+            build(|it| {
+                let (long, short) = (Duration::from_secs(9), Duration::from_secs(8));
+                it.head_timeout(long).attempt_timeout(short)
+            }),
+            "head_timeout is 9s, but it must not be longer than the attempt_timeout of 8s",
         ),
         (
             build(|it| it.server_delays(ServerDelays::ClampedTo(Duration::ZERO))),
