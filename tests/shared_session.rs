@@ -12,8 +12,8 @@ use reqwest::{Body, Client, Request, Response, ResponseBuilderExt as _};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_typed_retry::{
     Attempt, Backoff, Jitter, ResendCount, RetryDecision, RetryHistory, RetryMiddleware,
-    RetryPolicy, RetryPolicyBuilder, RetryReason, RetryRequestExt as _, SharedSession, StopReason,
-    Verdict,
+    RetryPolicy, RetryPolicyBuilder, RetryReason, RetryRequestExt as _, RetryScope, SharedSession,
+    StopReason, Verdict,
 };
 use tokio::time::Instant;
 
@@ -242,4 +242,18 @@ async fn a_body_that_can_not_be_sent_again_moves_no_count() {
     let response = request.retry_session(&session).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!((script.sent(), session.attempts()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_of_a_scope_does_not_count_from_the_making_of_the_session() {
+    let session = session(policy(3));
+    tokio::time::sleep(DELAY).await;
+    let script = Answers::new(&[Status(503), Status(503), Whole]);
+    let request = script.client().get("http://service.test/").retry_session(&session);
+    // Time for one wait, not for two.
+    let scope = RetryScope::new().deadline_in(DELAY * 3 / 2);
+    let response = scope.run(request.send()).await.unwrap();
+    assert_eq!((response.status(), script.sent()), (StatusCode::SERVICE_UNAVAILABLE, 2));
+    let history = response.extensions().get::<RetryHistory>().unwrap();
+    assert_eq!(history.stop_reason(), Some(StopReason::DeadlineWouldPass));
 }

@@ -131,15 +131,12 @@ impl<'a> Call<'a> {
     fn time_left(&self) -> Option<Duration> {
         let elapsed = || self.elapsed().unwrap_or_default();
         let own = self.policy.deadline().map(|deadline| deadline.saturating_sub(elapsed()));
-        let of_scope = self.scope.as_ref().and_then(|scope| scope.deadline());
-        let of_scope = of_scope.map(|at| at.saturating_duration_since(Instant::now()));
-        own.into_iter().chain(of_scope).min()
+        own.into_iter().chain(self.time_left_in_scope()).min()
     }
 
-    /// That of the scope, as the policy sees it: from the beginning of the call.
-    fn deadline_of_scope(&self) -> Option<Duration> {
-        let (deadline, started) = (self.scope.as_ref()?.deadline()?, self.started?);
-        Some(deadline.saturating_duration_since(started))
+    fn time_left_in_scope(&self) -> Option<Duration> {
+        let deadline = self.scope.as_ref()?.deadline()?;
+        Some(deadline.saturating_duration_since(Instant::now()))
     }
 
     fn is_cancelled(&self) -> bool {
@@ -285,13 +282,15 @@ impl<'a> Call<'a> {
             },
         };
         let now = self.retry.wall_clock.now();
+        let elapsed = self.elapsed().unwrap_or_default();
+        let deadline = self.time_left_in_scope().map(|left| elapsed.saturating_add(left));
         let (host, path) = target(self.target.as_deref());
         let attempt = session
             .attempt_ended(&self.method, outcome, now)
             .with_target(host, path)
             .with_not_processed(self.provable && ended.exchanges.vouch_for(&outcome))
-            .with_elapsed(self.elapsed().unwrap_or_default())
-            .with_deadline(self.deadline_of_scope());
+            .with_elapsed(elapsed)
+            .with_deadline(deadline);
         let not_processed = session.policy().proves_not_processed(&attempt);
         let mut decision = session.decide(&attempt, &mut self.retry.generator.draws());
         if let Some(reason) = self.veto(&decision, &ended.result) {
@@ -316,12 +315,15 @@ impl<'a> Call<'a> {
         reason: StopReason,
     ) -> reqwest_middleware::Error {
         let ours = match error {
-            reqwest_middleware::Error::Middleware(error) => match error.downcast() {
-                Ok(ours) => ours,
-                Err(error) if self.retry.wraps_errors => RetryError::wrap(error.into()),
-                Err(error) => return error.into(),
-            },
-            error if self.retry.wraps_errors => RetryError::wrap(error),
+            reqwest_middleware::Error::Middleware(error)
+                if error.downcast_ref().is_some_and(RetryError::is_new) =>
+            {
+                match error.downcast() {
+                    Ok(ours) => ours,
+                    Err(error) => return error.into(),
+                }
+            }
+            error if self.retry.wraps_errors && error.retry().is_none() => RetryError::wrap(error),
             error => return error,
         };
         ours.after(attempts, self.elapsed(), reason).into()
@@ -330,7 +332,7 @@ impl<'a> Call<'a> {
     /// What the policy does not know: why there is no resend, although it would allow one, or does not
     /// know that time ran out.
     fn veto(&self, decision: &RetryDecision, result: &Result<Response>) -> Option<StopReason> {
-        let ours = result.as_ref().err().and_then(|error| error.retry());
+        let ours = result.as_ref().err().and_then(|error| error.retry()).filter(|it| it.is_new());
         if ours.is_some_and(RetryError::is_deadline) && self.time_left() == Some(Duration::ZERO) {
             Some(StopReason::DeadlinePassed)
         } else if decision.delay().is_none() {

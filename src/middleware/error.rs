@@ -67,6 +67,12 @@ impl RetryError {
         Self { attempts, elapsed, stop_reason: Some(stop_reason), ..self }
     }
 
+    /// Whether it was made in this call: one of another, which an inner middleware made and passes on,
+    /// tells of that.
+    pub(super) fn is_new(&self) -> bool {
+        self.stop_reason.is_none()
+    }
+
     /// What happened, as the policy sees it. What is inside the error of a factory is not asked: the
     /// call by which it gets its bytes is none of the request's attempts.
     pub(super) fn fault(&self) -> Fault {

@@ -63,7 +63,7 @@ impl Held {
 impl Wait {
     pub(super) async fn run(self, limits: DrainLimits, scope: Option<&RetryScope>) -> Woken {
         let scope = scope.filter(|scope| scope.can_cancel());
-        let (is_zero, mut patience) = (self.delay.is_zero(), GIVE_WAYS);
+        let mut patience = if self.delay.is_zero() { GIVE_WAYS } else { 0 };
         let mut wait = pin!(time::sleep(self.delay));
         let mut held = Held::new(self, limits, scope.is_some());
         let mut cancelled = pin!(async {
@@ -78,7 +78,7 @@ impl Wait {
                 return Poll::Ready(true);
             }
             if wait.as_mut().poll(cx).is_ready() {
-                if !is_zero || patience == 0 || !held.is_being_read() {
+                if patience == 0 || !held.is_being_read() {
                     return Poll::Ready(false);
                 }
                 patience -= 1;

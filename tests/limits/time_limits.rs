@@ -281,3 +281,49 @@ async fn each_limit_that_ends_a_call_names_itself() {
         assert_eq!(end.back, Back::Status(503), "{label}");
     }
 }
+
+/// An inner middleware that asks another service by a client of its own, which has a retry layer too.
+struct Asks(reqwest_middleware::ClientWithMiddleware);
+
+#[async_trait::async_trait]
+impl reqwest_middleware::Middleware for Asks {
+    async fn handle(
+        &self,
+        request: reqwest::Request,
+        extensions: &mut http::Extensions,
+        next: reqwest_middleware::Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        self.0.get(URL).send().await.map_err(|error| match error {
+            Error::Middleware(error) => Error::Middleware(error.context("asking")),
+            error => error,
+        })?;
+        next.run(request, extensions).await
+    }
+}
+
+/// What another client's layer says of its own call is none of ours, and passed on as it is.
+#[tokio::test(start_paused = true)]
+async fn the_error_of_another_call_is_not_taken_for_one_of_this() {
+    let other = super::client(waiting(ms(0)).deadline(ms(100)), &Script::always(Reply::hang()));
+    for wraps in [false, true] {
+        // It ends just as the deadline of this call does.
+        let policy = waiting(ms(0)).max_attempts(2).deadline(ms(200)).build().unwrap();
+        let retry = RetryMiddleware::builder(policy);
+        let retry = if wraps { retry.wrap_errors() } else { retry };
+        let tracker = RetryTracker::new();
+        let client = ClientBuilder::new(Client::new())
+            .with(retry.build().unwrap())
+            .with(Asks(other.clone()))
+            .with(Script::always(fine()))
+            .build();
+        let error = client.get(URL).with_extension(tracker.clone()).send().await.unwrap_err();
+        assert_eq!(error.to_string(), "asking", "{wraps}");
+        let ours = error.retry().unwrap();
+        assert_eq!((ours.attempts(), ours.elapsed()), (1, Some(ms(100))), "{wraps}");
+        let history = tracker.history().unwrap();
+        // A timeout like others.
+        let reasons = history.attempts().iter().map(|it| it.decision().stop_reason());
+        let expected = [None, Some(AttemptsExhausted)];
+        assert_eq!(reasons.collect::<Vec<_>>(), expected, "{wraps}: {history}");
+    }
+}
