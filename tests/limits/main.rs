@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod cancellation;
+mod dropped;
+mod http2;
 mod scopes;
+mod sockets;
 mod time_limits;
+mod transit;
 
 use std::time::Duration;
 
