@@ -121,7 +121,8 @@ impl RetryPolicyBuilder {
     }
 
     /// The longest that one attempt may take, from connecting to the end of its body; `None` for
-    /// no limit. It replaces a timeout of the whole `reqwest::Client`, a shorter one too, since that
+    /// no limit. The time of inner middlewares and of a body factory does not count: with a
+    /// [`head_timeout`](Self::head_timeout) or a [`deadline`](Self::deadline) it does. It replaces a timeout of the whole `reqwest::Client`, a shorter one too, since that
     /// can't be read; with a timeout of the request the shorter of the two holds. Its error is
     /// reqwest's own, `is_timeout()`. A body that is streamed, such as a long download, is cut by it
     /// too: there give the client a `read_timeout` instead. **Default**: none, so that a server that
