@@ -10,12 +10,14 @@ use async_trait::async_trait;
 use http::{Extensions, Method, StatusCode};
 use reqwest::{Body, Client, Request, Response, ResponseBuilderExt as _};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
+use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
-    Attempt, Backoff, Jitter, ResendCount, RetryDecision, RetryHistory, RetryMiddleware,
+    Attempt, Backoff, FaultKind, Jitter, ResendCount, RetryDecision, RetryHistory, RetryMiddleware,
     RetryPolicy, RetryPolicyBuilder, RetryReason, RetryRequestExt as _, RetryScope, SharedSession,
     StopReason, Verdict,
 };
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// What the final middleware answers.
 #[derive(Clone, Copy, Debug)]
@@ -231,6 +233,91 @@ async fn a_status_has_been_judged_by_the_middleware() {
     let request = script.client().get("http://service.test/").retry_session(&session);
     let error = request.send().await.unwrap().error_for_status().unwrap_err();
     assert_eq!(session.decide_after(&error).stop_reason(), Some(StopReason::Permanent));
+}
+
+/// Not what it is meant for; but no misuse makes a POST safe to repeat, or adds attempts.
+#[tokio::test(start_paused = true)]
+async fn requests_side_by_side_on_one_session_keep_their_own_class_and_one_count() {
+    let slow = Reply::status(StatusCode::SERVICE_UNAVAILABLE).after(DELAY);
+    let script = Script::always(slow);
+    let retry = RetryMiddleware::new(RetryPolicy::never());
+    let client = ClientBuilder::new(Client::new()).with(retry).with(script.clone()).build();
+    let session = session(policy(3));
+    let send = |method: Method, after: Duration| {
+        let request = client.request(method, "http://service.test/").retry_session(&session);
+        async move {
+            tokio::time::sleep(after).await;
+            request.send().await.unwrap();
+        }
+    };
+    futures_util::future::join(send(Method::POST, Duration::ZERO), send(Method::GET, DELAY / 2))
+        .await;
+    let sent = |method| script.received().iter().filter(|it| it.method == method).count();
+    assert_eq!((sent(Method::POST), sent(Method::GET)), (1, 3));
+    assert_eq!(session.attempts(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_request_is_the_one_that_is_judged() {
+    let script = Answers::new(&[Whole]);
+    let session = session(policy(3));
+    for (method, stop) in
+        [(Method::GET, None), (Method::POST, Some(StopReason::NotIdempotent)), (Method::PUT, None)]
+    {
+        let request = script.client().request(method.clone(), "http://service.test/");
+        request.retry_session(&session).send().await.unwrap();
+        let decision = session.clone().decide_after(&body_error().await);
+        assert_eq!(decision.stop_reason(), stop, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scope_limits_the_loop_too() {
+    let script = Answers::new(&[Whole]);
+    let token = CancellationToken::new();
+    for (label, waited, stop) in [
+        ("nothing", DELAY, None),
+        ("a deadline", Duration::ZERO, Some(StopReason::DeadlineWouldPass)),
+        ("a token, in the wait", DELAY / 2, None),
+        ("a token, before", Duration::ZERO, Some(StopReason::Cancelled)),
+    ] {
+        let scope = match label {
+            "nothing" => RetryScope::new(),
+            "a deadline" => RetryScope::new().deadline_in(DELAY),
+            _ => RetryScope::new().cancel_on(token.clone()),
+        };
+        let session = session(policy(3));
+        script.client().get("http://service.test/").retry_session(&session).send().await.unwrap();
+        let (error, again, started) = (body_error().await, body_error().await, Instant::now());
+        let cancel = async {
+            if label == "a token, in the wait" {
+                tokio::time::sleep(DELAY / 2).await;
+                token.cancel();
+            }
+        };
+        let resend = scope.clone().run(session.resend_after(error));
+        let ((), resent) = futures_util::future::join(cancel, resend).await;
+        assert_eq!(started.elapsed(), waited, "{label}");
+        assert_eq!(resent.is_ok(), label == "nothing", "{label}");
+        let decision = scope.run(async { session.decide_after(&again) }).await;
+        if stop.is_some() {
+            assert_eq!(decision.stop_reason(), stop, "{label}");
+        }
+    }
+}
+
+/// The layer's own errors are read for what they are, whoever gives them to the session.
+#[tokio::test(start_paused = true)]
+async fn a_head_timeout_is_a_timeout() {
+    let retry = RetryMiddleware::new(RetryPolicy::never());
+    let hangs = Script::always(Reply::hang());
+    let client = ClientBuilder::new(Client::new()).with(retry).with(hangs).build();
+    let session = session(policy(3).head_timeout(DELAY));
+    let stream = futures_util::stream::iter([Ok::<_, std::io::Error>("piece")]);
+    let request = client.put("http://service.test/").body(Body::wrap_stream(stream));
+    let error = request.retry_session(&session).send().await.unwrap_err();
+    let decision = session.decide_after(&error);
+    assert_eq!(decision.retry_reason(), Some(RetryReason::Fault(FaultKind::Timeout)));
 }
 
 #[tokio::test(start_paused = true)]

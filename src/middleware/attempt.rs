@@ -1,5 +1,6 @@
 //! One attempt: what goes round the inner middlewares.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Extensions;
@@ -7,6 +8,7 @@ use reqwest::{Request, Response};
 use reqwest_middleware::{Next, Result};
 
 use super::body_factory::BodyFactory;
+use super::retry_scope::RetryScope;
 use super::{BoxFuture, RetryError, buffer, time};
 
 /// All that an attempt does besides sending; most do nothing.
@@ -19,8 +21,10 @@ pub(super) struct Around {
     pub(super) time_left: Option<Duration>,
     /// How much of the body is read.
     pub(super) buffer_body: Option<u64>,
-    /// Whether classifiers may ask for what was read.
-    pub(super) has_classifiers: bool,
+    /// Whether anybody may ask for what was read.
+    pub(super) keep_body: bool,
+    /// What can cancel it before it is sent.
+    pub(super) scope: Option<Arc<RetryScope>>,
 }
 
 impl Around {
@@ -30,16 +34,16 @@ impl Around {
         request: Request,
         extensions: &'a mut Extensions,
     ) -> BoxFuture<'a, Result<Response>> {
-        let Self { body_factory, head_timeout, time_left, buffer_body, has_classifiers } = self;
+        let Self { body_factory, head_timeout, time_left, buffer_body, keep_body, scope } = self;
         if matches!((&body_factory, head_timeout, time_left, buffer_body), (None, None, None, None))
         {
             return next.run(request, extensions);
         }
         Box::pin(within(time_left, RetryError::deadline, async move {
-            let head = head(body_factory, next, request, extensions);
+            let head = head(body_factory, scope, next, request, extensions);
             let response = within(head_timeout, RetryError::head_timeout, head).await?;
             match buffer_body {
-                Some(limit) => buffer::read(response, limit, has_classifiers).await,
+                Some(limit) => buffer::read(response, limit, keep_body).await,
                 None => Ok(response),
             }
         }))
@@ -48,12 +52,16 @@ impl Around {
 
 async fn head(
     body_factory: Option<BodyFactory>,
+    scope: Option<Arc<RetryScope>>,
     next: Next<'_>,
     mut request: Request,
     extensions: &mut Extensions,
 ) -> Result<Response> {
     if let Some(factory) = body_factory {
         factory.fill(&mut request).await?;
+        if scope.is_some_and(|scope| scope.is_cancelled()) {
+            return Err(RetryError::cancelled().into());
+        }
     }
     next.run(request, extensions).await
 }

@@ -36,7 +36,8 @@ impl ReplayBody {
     }
 
     /// The exact length of a stream, sent as `Content-Length`. Without it a stream is sent in
-    /// chunks, which some servers refuse. A stream that ends before is an error of the attempt.
+    /// chunks, which some servers refuse. A stream that ends before is an error of the attempt; what
+    /// is longer is cut there, without one.
     pub fn with_length(self, bytes: u64) -> Self {
         self.with_field(CONTENT_LENGTH, bytes.into())
     }

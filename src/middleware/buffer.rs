@@ -1,10 +1,10 @@
 //! Response bodies that are read inside the attempt, so that their failures are outcomes like others.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::HeaderMap;
 use http::response::{Builder, Parts};
@@ -12,46 +12,56 @@ use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
 use reqwest_middleware::Result;
 
-/// The whole body of a response, among its extensions while classifiers may ask for it.
+use super::time;
+
+/// The whole body of a response, among its extensions as long as the call goes on.
 #[derive(Clone)]
 struct Buffered(Bytes);
 
+/// A body that is always ready gives way after so many frames, so that a limit can pass.
+const FRAMES_AT_ONCE: usize = 32;
+
 /// Reads the body of `response` and gives back one that says the same. What is longer than `limit`
 /// bytes streams on from where reading stopped; where its length says so before, nothing is read.
-pub(super) async fn read(
-    response: Response,
-    limit: u64,
-    for_classifiers: bool,
-) -> Result<Response> {
-    if response.content_length().is_some_and(|length| length > limit) {
+/// `keep`: whether [`bytes`] may be asked for it.
+pub(super) async fn read(response: Response, limit: u64, keep: bool) -> Result<Response> {
+    let announced = response.content_length();
+    if announced.is_some_and(|length| length > limit) {
         return Ok(response);
     }
     let url = response.url().clone();
     let (mut parts, mut body) = http::Response::<Body>::from(response).into_parts();
-    let mut chunks = Vec::new();
+    let mut read = Vec::new();
     let mut trailers = None;
-    let mut length = 0_u64;
+    let mut frames = 0_usize;
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.transpose()? {
         match frame.into_data() {
             Ok(data) => {
-                length = length.saturating_add(data.len() as u64);
-                chunks.push(data);
-                if length > limit {
-                    let body = Rebuilt { chunks: chunks.into(), trailers, rest: Some(body) };
-                    return Ok(rebuild(parts, url, body));
+                if read.is_empty() {
+                    // Of a body without data some say a length, to a HEAD: not to be relied on.
+                    let ahead = announced.map_or(0, |length| length.min(limit));
+                    read.reserve_exact(usize::try_from(ahead).unwrap_or(0).max(data.len()));
+                }
+                read.extend_from_slice(&data);
+                if read.len() as u64 > limit {
+                    return Ok(rebuild(parts, url, Rebuilt::part(read.into(), body)));
                 }
             }
             Err(frame) => trailers = frame.into_trailers().ok(),
         }
+        frames += 1;
+        if frames % FRAMES_AT_ONCE == 0 {
+            time::sleep(Duration::ZERO).await;
+        }
     }
-    let bytes = join(chunks);
-    if for_classifiers {
-        parts.extensions.insert(Buffered(bytes.clone()));
+    let read = Bytes::from(read);
+    if keep {
+        parts.extensions.insert(Buffered(read.clone()));
     }
-    Ok(rebuild(parts, url, Rebuilt { chunks: [bytes].into(), trailers, rest: None }))
+    Ok(rebuild(parts, url, Rebuilt::whole(read, trailers, body)))
 }
 
-/// The body of a response that was read whole, if classifiers may ask for it.
+/// The body of a response that was read whole, as long as the call goes on.
 pub(super) fn bytes(response: &Response) -> Option<&[u8]> {
     response.extensions().get().map(|Buffered(bytes)| bytes.as_ref())
 }
@@ -59,14 +69,6 @@ pub(super) fn bytes(response: &Response) -> Option<&[u8]> {
 /// Ends what [`bytes`] knows of: the caller has no use for it.
 pub(super) fn forget(response: &mut Response) {
     response.extensions_mut().remove::<Buffered>();
-}
-
-/// One piece is not copied.
-fn join(mut chunks: Vec<Bytes>) -> Bytes {
-    match chunks.len() {
-        0 | 1 => chunks.pop().unwrap_or_default(),
-        _ => chunks.concat().into(),
-    }
 }
 
 pub(super) fn rebuild(mut parts: Parts, url: Url, body: Rebuilt) -> Response {
@@ -79,9 +81,23 @@ pub(super) fn rebuild(mut parts: Parts, url: Url, body: Rebuilt) -> Response {
 
 /// What was read of a body, and what was not.
 pub(super) struct Rebuilt {
-    pub(super) chunks: VecDeque<Bytes>,
-    pub(super) trailers: Option<HeaderMap>,
-    pub(super) rest: Option<Body>,
+    read: Bytes,
+    trailers: Option<HeaderMap>,
+    rest: Option<Body>,
+}
+
+impl Rebuilt {
+    /// Of a body that has ended.
+    pub(super) fn whole(read: Bytes, trailers: Option<HeaderMap>, ended: Body) -> Self {
+        // Where there was no data the length that it says is that of another response, as to a HEAD.
+        let rest = read.is_empty().then_some(ended);
+        Self { read, trailers, rest }
+    }
+
+    /// Of a body of which something is still to come.
+    pub(super) fn part(read: Bytes, rest: Body) -> Self {
+        Self { read, trailers: None, rest: Some(rest) }
+    }
 }
 
 impl HttpBody for Rebuilt {
@@ -93,20 +109,20 @@ impl HttpBody for Rebuilt {
         cx: &mut Context<'_>,
     ) -> Poll<Option<reqwest::Result<Frame<Bytes>>>> {
         let this = &mut *self;
-        if let Some(chunk) = this.chunks.pop_front() {
-            return Poll::Ready(Some(Ok(Frame::data(chunk))));
+        if !this.read.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(mem::take(&mut this.read)))));
         }
         if let Some(trailers) = this.trailers.take() {
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }
         match &mut this.rest {
-            Some(rest) => Poll::Ready(ready!(Pin::new(rest).poll_frame(cx))),
+            Some(rest) => Pin::new(rest).poll_frame(cx),
             None => Poll::Ready(None),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        let read = self.chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
+        let read = self.read.len() as u64;
         let rest = self.rest.as_ref().map_or(SizeHint::with_exact(0), HttpBody::size_hint);
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower().saturating_add(read));
@@ -117,7 +133,7 @@ impl HttpBody for Rebuilt {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.chunks.iter().all(Bytes::is_empty)
+        self.read.is_empty()
             && self.trailers.is_none()
             && self.rest.as_ref().is_none_or(HttpBody::is_end_stream)
     }

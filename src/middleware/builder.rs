@@ -53,7 +53,8 @@ impl RetryMiddlewareBuilder {
     /// like others, and classifiers see it. A longer body streams on from there, nothing lost.
     /// **Default**: 0, so that a response is handed out as soon as its head is there.
     ///
-    /// Memory: up to `limit` bytes and one more piece of the body, for each call in flight.
+    /// Memory: up to `limit` bytes for each call in flight, and up to twice that where the length is not
+    /// known before.
     pub fn buffer_body(mut self, limit: u64) -> Self {
         self.buffer_body = (limit > 0).then_some(limit);
         self

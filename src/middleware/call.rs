@@ -8,6 +8,7 @@ use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Next, Result};
 
 use super::attempt::Around;
+use super::attempt_scope::{Ended, InScope};
 use super::body_factory::BodyFactory;
 use super::history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
 use super::proof::Target;
@@ -15,12 +16,10 @@ use super::replay::Replay;
 use super::request_ext::RequestOptions;
 use super::resend_count::ResendCount;
 use super::retry_scope::RetryScope;
-use super::scope::{Ended, InScope};
 use super::shared_session::SharedSession;
 use super::time::Instant;
 use super::wait::{Wait, Woken};
 use super::{BoxFuture, RetryError, RetryErrorExt as _, RetryMiddleware, buffer, observe, proof};
-use crate::fault_source;
 use crate::policy::{
     Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
 };
@@ -68,7 +67,7 @@ impl<'a> Call<'a> {
         extensions: &'a mut Extensions,
         next: Next<'a>,
     ) -> Self {
-        let options = RequestOptions::of(extensions);
+        let options = RequestOptions::take(extensions);
         let session = options.as_ref().and_then(|options| options.session.as_ref());
         let scope = RetryScope::open();
         let policy = match (session, scope.as_ref().and_then(|scope| scope.own_policy())) {
@@ -107,7 +106,7 @@ impl<'a> Call<'a> {
     /// The session of this call: its own, or the rest of one that other requests share.
     fn session(&self) -> RetrySession {
         match self.shared_session() {
-            Some(shared) => shared.session(),
+            Some(shared) => shared.session(self.class),
             None => RetrySession::new(self.policy.clone(), self.class),
         }
     }
@@ -135,8 +134,11 @@ impl<'a> Call<'a> {
     }
 
     fn time_left_in_scope(&self) -> Option<Duration> {
-        let deadline = self.scope.as_ref()?.deadline()?;
-        Some(deadline.saturating_duration_since(Instant::now()))
+        self.scope.as_ref()?.time_left()
+    }
+
+    fn can_cancel(&self) -> bool {
+        self.scope.as_ref().is_some_and(|scope| scope.can_cancel())
     }
 
     fn is_cancelled(&self) -> bool {
@@ -188,7 +190,8 @@ impl<'a> Call<'a> {
             buffer_body: options
                 .and_then(|options| options.buffer_body)
                 .map_or(self.retry.buffer_body, |limit| (limit > 0).then_some(limit)),
-            has_classifiers: self.policy.has_classifiers(),
+            keep_body: self.policy.has_classifiers() || self.can_cancel(),
+            scope: self.scope.clone(),
         };
         let next = self.next.clone();
         let target = self.provable.then(|| Target::of_request(&request));
@@ -199,7 +202,9 @@ impl<'a> Call<'a> {
     pub(super) fn after_first(&mut self, ended: Ended) -> Step<BoxFuture<'_, Result<Response>>> {
         match ended.result {
             Ok(response)
-                if self.tracker().is_none() && self.policy.completes(response.status()) =>
+                if self.tracker().is_none()
+                    && !self.can_cancel()
+                    && self.policy.completes(response.status()) =>
             {
                 Step::Return(Ok(response))
             }
@@ -274,9 +279,7 @@ impl<'a> Call<'a> {
                     (Outcome::response(status, &no_headers), AttemptOutcome::Status(status))
                 }
                 None => {
-                    let fault = error
-                        .retry()
-                        .map_or_else(|| fault_source::classify(error), RetryError::fault);
+                    let fault = RetryError::fault_of(error);
                     (Outcome::error(fault, error), AttemptOutcome::Fault(fault))
                 }
             },
@@ -335,6 +338,8 @@ impl<'a> Call<'a> {
         let ours = result.as_ref().err().and_then(|error| error.retry()).filter(|it| it.is_new());
         if ours.is_some_and(RetryError::is_deadline) && self.time_left() == Some(Duration::ZERO) {
             Some(StopReason::DeadlinePassed)
+        } else if ours.is_some_and(RetryError::is_cancelled) {
+            Some(StopReason::Cancelled)
         } else if decision.delay().is_none() {
             None
         } else if ours.is_some_and(RetryError::is_body) {

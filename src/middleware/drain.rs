@@ -18,8 +18,11 @@ use super::{BoxFuture, buffer, time};
 /// How much of a discarded response is read, so that its connection can be used again.
 ///
 /// It is read while the middleware waits anyway: the next attempt never waits for it, and no failure
-/// of it is one of the call. Without a wait only what has arrived is read. What is beyond a bound is dropped at once; over HTTP/1.1 its connection
-/// is closed then, over HTTP/2 the stream is reset.
+/// of it is one of the call. Without a wait only what has arrived is read. What is beyond a bound is
+/// dropped at once; over HTTP/1.1 its connection is closed then, over HTTP/2 the stream is reset.
+///
+/// Where a [`RetryScope`](crate::RetryScope) can cancel the wait, what was read is kept until its end:
+/// a response within these bounds comes back whole then, one beyond them is lost.
 ///
 /// ```
 /// use std::time::Duration;
@@ -61,8 +64,8 @@ const FRAMES_AT_ONCE: usize = 32;
 
 /// A response that is not handed out, unless the wait is cancelled.
 pub(super) struct Discarded {
-    /// What there is to read yet.
-    body: Option<Body>,
+    body: Body,
+    has_ended: bool,
     bytes_left: u64,
     time_is_up: Option<BoxFuture<'static, ()>>,
     /// What has been read, if a cancellation could ask for it.
@@ -72,8 +75,18 @@ pub(super) struct Discarded {
 struct Kept {
     parts: Parts,
     url: Url,
-    chunks: Vec<Bytes>,
+    read: Vec<u8>,
     trailers: Option<HeaderMap>,
+}
+
+/// What came of reading on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// There is nothing left that anybody could ask for.
+    Done,
+    /// Something was read.
+    Some,
+    None,
 }
 
 impl Discarded {
@@ -87,69 +100,70 @@ impl Discarded {
     ) -> Option<Self> {
         let url = keep.then(|| response.url().clone());
         let (parts, body) = http::Response::<Body>::from(response).into_parts();
-        let body = (!body.is_end_stream()).then_some(body);
-        if let Some(body) = &body {
-            if limits.bytes == 0 || body.size_hint().lower() > limits.bytes {
-                return None;
-            }
+        let has_ended = body.is_end_stream();
+        let is_too_long = limits.bytes == 0 || body.size_hint().lower() > limits.bytes;
+        if (has_ended && !keep) || (!has_ended && is_too_long) {
+            return None;
         }
-        let kept = url.map(|url| Box::new(Kept { parts, url, chunks: Vec::new(), trailers: None }));
-        let time_is_up: Option<BoxFuture<'static, ()>> = match &body {
-            Some(_) if limits.time < delay => Some(Box::pin(time::sleep(limits.time))),
-            _ => None,
-        };
-        let is_of_use = body.is_some() || kept.is_some();
-        is_of_use.then_some(Self { body, bytes_left: limits.bytes, time_is_up, kept })
+        let is_bound = !has_ended && limits.time < delay;
+        let time_is_up =
+            is_bound.then(|| -> BoxFuture<'static, ()> { Box::pin(time::sleep(limits.time)) });
+        let kept = url.map(|url| Box::new(Kept { parts, url, read: Vec::new(), trailers: None }));
+        Some(Self { body, has_ended, bytes_left: limits.bytes, time_is_up, kept })
     }
 
-    /// Reads on. Ready once there is nothing left that anybody could ask for: it can be dropped.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(body) = &mut self.body else { return Poll::Pending };
+    /// Reads on.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Progress {
+        if self.has_ended {
+            return Progress::None;
+        }
         if let Some(time_is_up) = &mut self.time_is_up {
             if time_is_up.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
+                return Progress::Done;
             }
         }
-        for _ in 0..FRAMES_AT_ONCE {
-            let frame = match Pin::new(&mut *body).poll_frame(cx) {
+        for number in 0..FRAMES_AT_ONCE {
+            let frame = match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => frame,
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(()),
+                Poll::Ready(Some(Err(_))) => return Progress::Done,
                 Poll::Ready(None) => {
-                    (self.body, self.time_is_up) = (None, None);
-                    return if self.kept.is_some() { Poll::Pending } else { Poll::Ready(()) };
+                    (self.has_ended, self.time_is_up) = (true, None);
+                    return if self.kept.is_some() { Progress::None } else { Progress::Done };
                 }
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending if number > 0 => return Progress::Some,
+                Poll::Pending => return Progress::None,
             };
             // An empty frame counts too, so that a body of nothing else ends.
-            let length = frame.data_ref().map_or(0, |data| data.len() as u64).max(1);
+            let length = frame.data_ref().map_or(0, |data| (data.len() as u64).max(1));
             match self.bytes_left.checked_sub(length) {
                 Some(left) => self.bytes_left = left,
-                None => return Poll::Ready(()),
+                None => return Progress::Done,
             }
             if let Some(kept) = &mut self.kept {
                 kept.add(frame);
             }
         }
         cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-
-    pub(super) fn is_being_read(&self) -> bool {
-        self.body.is_some()
+        Progress::Some
     }
 
     /// The response as it was, if it was kept: what was read, and what was not.
     pub(super) fn into_response(self) -> Option<Response> {
-        let Self { body, kept, .. } = self;
-        let Kept { parts, url, chunks, trailers } = *kept?;
-        Some(buffer::rebuild(parts, url, Rebuilt { chunks: chunks.into(), trailers, rest: body }))
+        let Self { body, has_ended, kept, .. } = self;
+        let Kept { parts, url, read, trailers } = *kept?;
+        let body = if has_ended {
+            Rebuilt::whole(read.into(), trailers, body)
+        } else {
+            Rebuilt::part(read.into(), body)
+        };
+        Some(buffer::rebuild(parts, url, body))
     }
 }
 
 impl Kept {
     fn add(&mut self, frame: Frame<Bytes>) {
         match frame.into_data() {
-            Ok(data) => self.chunks.push(data),
+            Ok(data) => self.read.extend_from_slice(&data),
             Err(frame) => self.trailers = frame.into_trailers().ok(),
         }
     }

@@ -75,13 +75,22 @@ impl RetryError {
 
     /// What happened, as the policy sees it. What is inside the error of a factory is not asked: the
     /// call by which it gets its bytes is none of the request's attempts.
-    pub(super) fn fault(&self) -> Fault {
+    fn fault(&self) -> Fault {
         Fault::unknown(match &self.cause {
             Cause::Body(_) => FaultKind::Invalid,
             Cause::HeadTimeout | Cause::Deadline => FaultKind::Timeout,
             Cause::Cancelled => FaultKind::Other,
             Cause::Last(error) => fault_source::classify(error).kind(),
         })
+    }
+
+    /// What `error` is for the policy, whoever made it.
+    pub(super) fn fault_of(error: &(dyn Error + 'static)) -> Fault {
+        let ours = match error.downcast_ref::<reqwest_middleware::Error>() {
+            Some(error) => error.retry(),
+            None => error.downcast_ref(),
+        };
+        ours.map_or_else(|| fault_source::classify(error), Self::fault)
     }
 
     /// Whether a [body factory](crate::RetryRequestExt::body_factory) failed: its attempt was not
@@ -119,7 +128,8 @@ impl RetryError {
         self.attempts
     }
 
-    /// How long the call took, if a deadline or `wrap_errors` asked for a clock.
+    /// How long the call took, if anything asked for a clock: a deadline, a scope, a classifier,
+    /// `wrap_errors`. With a [`SharedSession`](crate::SharedSession), since that was made.
     #[must_use]
     pub fn elapsed(&self) -> Option<Duration> {
         self.elapsed

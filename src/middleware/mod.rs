@@ -4,7 +4,7 @@
 //! |---|---|
 //! | what happens to a call? | `call` (the loop), `retry_middleware` (its entry), `builder` |
 //! | what is sent again? | `replay`, `body_factory` |
-//! | what goes round an attempt? | `attempt`; `scope` (what it knows of itself), `resend_count` |
+//! | what goes round an attempt? | `attempt`; `attempt_scope` (what it knows of itself), `resend_count` |
 //! | what lies between two? | `wait`; `drain` (what becomes of the response) |
 //! | how is a body read inside the attempt? | `buffer` |
 //! | what limits a task? | `retry_scope` |
@@ -15,6 +15,7 @@
 //! | where do time and randomness come from? | `time`, `generator` |
 
 mod attempt;
+mod attempt_scope;
 mod body_factory;
 mod buffer;
 mod builder;
@@ -30,7 +31,6 @@ mod request_ext;
 mod resend_count;
 mod retry_middleware;
 mod retry_scope;
-mod scope;
 mod shared_session;
 mod time;
 mod wait;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use http::{Method, StatusCode};
 use reqwest::{Body, Client, ClientBuilder, Request, retry};
 
-use super::scope;
+use super::attempt_scope;
 use crate::fault_source;
 use crate::policy::{Delivery, Outcome};
 
@@ -72,7 +72,7 @@ impl DeliveryProof {
         let observer = retry::for_host(EveryHost).no_budget().max_retries_per_request(1);
         let client = builder
             .retry(observer.classify_fn(|exchange| {
-                scope::saw(|request| {
+                attempt_scope::saw(|request| {
                     if Target::of(exchange.method(), &exchange.uri().to_string()) == request {
                         End::of(exchange.status(), exchange.error())
                     } else {

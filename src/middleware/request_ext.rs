@@ -20,19 +20,20 @@ pub(super) struct RequestOptions {
 }
 
 impl RequestOptions {
-    pub(super) fn of(extensions: &Extensions) -> Option<Box<Self>> {
-        let options = extensions.get::<Self>();
+    /// Takes them out, so that no other request that an inner middleware makes finds them there.
+    pub(super) fn take(extensions: &mut Extensions) -> Option<Box<Self>> {
+        let options = extensions.remove::<Self>();
         let tracker = extensions.get::<RetryTracker>();
-        (options.is_some() || tracker.is_some()).then(|| {
-            Box::new(Self { tracker: tracker.cloned(), ..options.cloned().unwrap_or_default() })
-        })
+        (options.is_some() || tracker.is_some())
+            .then(|| Box::new(Self { tracker: tracker.cloned(), ..options.unwrap_or_default() }))
     }
 }
 
 /// What a request can ask of a [`RetryMiddleware`](crate::RetryMiddleware) above all that its client
-/// does. Where the client has none, it changes nothing.
+/// does. It needs one: without, nobody reads it, and the body of a factory is not sent at all.
 ///
-/// These are extensions of the request: `RequestBuilder::build` loses them, `send` does not.
+/// These are extensions of the request: `RequestBuilder::build` loses them, `send` does not. The
+/// middleware takes them out: they hold for one call.
 pub trait RetryRequestExt: sealed::Sealed + Sized {
     /// Makes the request's body anew for each attempt, the first included: for files, streams and
     /// multipart forms, which otherwise are sent once. It takes the place of a body that the request

@@ -1,7 +1,5 @@
 //! The middleware: what a client chain holds.
 
-use std::future::ready;
-
 use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
@@ -9,13 +7,14 @@ use reqwest_middleware::{Middleware, Next, Result};
 use super::call::{Call, Step};
 use super::generator::Generator;
 use super::time::WallClock;
-use super::{BoxFuture, DrainLimits, ResendCount, RetryMiddlewareBuilder, observe, scope};
+use super::{BoxFuture, DrainLimits, ResendCount, RetryMiddlewareBuilder, attempt_scope, observe};
 use crate::policy::RetryPolicy;
 
 /// Applies a [`RetryPolicy`] to every request of a client, with no change at the call site.
 ///
-/// - The outcome that the caller gets is always one that a server or the network gave: the last
-///   response, its body unread, or the last error, as it is.
+/// - The outcome that the caller gets is one that a server or the network gave: the last response, its
+///   body unread, or the last error, as it is. Only where a limit of the layer's own ends a call, or a
+///   body factory fails, there is a [`RetryError`](crate::RetryError).
 /// - Every attempt starts from the request as the caller made it, and runs all middlewares that
 ///   were added after this one: put what signs, authorises or traces a single send there.
 /// - A body that can't be sent again (a stream) is sent once, unless a
@@ -93,7 +92,7 @@ impl Middleware for RetryMiddleware {
         Self: 'call,
     {
         // Two retry layers in one chain would multiply their attempts.
-        if scope::is_nested(extensions) {
+        if attempt_scope::is_nested(extensions) {
             // Once a call, though each attempt of the outer one comes by.
             if ResendCount::of(extensions) == 0 {
                 observe::nested();
@@ -101,10 +100,10 @@ impl Middleware for RetryMiddleware {
             return next.run(request, extensions);
         }
         let mut call = Call::new(self, request, extensions, next);
-        if let Some(error) = call.refused() {
-            return Box::pin(ready(Err(error)));
-        }
         Box::pin(async move {
+            if let Some(error) = call.refused() {
+                return Err(error);
+            }
             let ended = call.send_first().await;
             let resends = match call.after_first(ended) {
                 Step::Return(result) => return result,

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ tokio::task_local! {
 ///
 /// - [`run`](Self::run) opens it round a future. A scope inside another can only tighten it: the
 ///   earlier deadline holds, and every token cancels. The inner policy holds.
+///   Above both is the policy of a [`SharedSession`](crate::SharedSession).
 /// - **Deadline**: as in [`deadline`](crate::RetryPolicyBuilder::deadline), but a moment; with that of
 ///   the policy the earlier one holds.
 /// - **Cancellation** ends a wait at once, and no attempt starts after it. The outcome that was waited
@@ -51,10 +53,13 @@ tokio::task_local! {
 ///
 /// An application that keeps the context of a request there can put a `RetryScope` into its
 /// `Extensions`: one that is found there holds too. Prefer [`run_in`](Self::run_in): a panic leaves the
-/// map of [`with_extensions`] on its thread, where tasks that have nothing to do with it find it.
+/// map of [`with_extensions`] on its thread, where tasks that have nothing to do with it find it; and a
+/// map inside of it hides it.
 #[derive(Clone, Debug, Default)]
 #[must_use = "a scope does nothing before it is run"]
 pub struct RetryScope {
+    /// Of every limit in it. A scope that has all of those of another is inside of it already.
+    limits: Vec<LimitId>,
     deadline: Option<Instant>,
     tokens: Vec<CancellationToken>,
     policy: Option<RetryPolicy>,
@@ -77,18 +82,21 @@ impl RetryScope {
     /// A deadline at this moment, of `std`'s clock or tokio's. Of several the earliest holds.
     pub fn deadline_at(mut self, at: impl Into<Instant>) -> Self {
         let at = at.into();
+        self.limits.push(LimitId::new());
         self.deadline = Some(self.deadline.map_or(at, |deadline| deadline.min(at)));
         self
     }
 
     /// Cancels with this token. Of several any does.
     pub fn cancel_on(mut self, token: CancellationToken) -> Self {
+        self.limits.push(LimitId::new());
         self.tokens.push(token);
         self
     }
 
     /// This policy takes the place of the client's.
     pub fn policy(mut self, policy: RetryPolicy) -> Self {
+        self.limits.push(LimitId::new());
         self.policy = Some(policy);
         self
     }
@@ -124,22 +132,32 @@ impl RetryScope {
         let ours = CURRENT.try_with(Arc::clone).ok();
         match (ours, in_extensions()) {
             (ours, None) => ours,
+            (None, Some(theirs)) => Some(Arc::new(theirs)),
+            // Opened inside of theirs.
+            (Some(ours), Some(theirs)) if ours.is_inside_of(&theirs) => Some(ours),
             (ours, Some(theirs)) => Some(Arc::new(theirs.inside_of(ours.as_deref()))),
         }
     }
 
-    fn inside_of(mut self, outer: Option<&Self>) -> Self {
-        let Some(outer) = outer else { return self };
-        if let Some(deadline) = outer.deadline {
-            self = self.deadline_at(deadline);
-        }
-        self.tokens.extend(outer.tokens.iter().cloned());
-        self.policy = self.policy.or_else(|| outer.policy.clone());
-        self
+    fn is_inside_of(&self, outer: &Self) -> bool {
+        outer.limits.iter().all(|limit| self.limits.contains(limit))
     }
 
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline
+    fn inside_of(mut self, outer: Option<&Self>) -> Self {
+        match outer {
+            Some(outer) if !self.is_inside_of(outer) => {
+                self.deadline = self.deadline.into_iter().chain(outer.deadline).min();
+                self.tokens.extend(outer.tokens.iter().cloned());
+                self.policy = self.policy.or_else(|| outer.policy.clone());
+                self.limits.extend(&outer.limits);
+                self
+            }
+            _ => self,
+        }
+    }
+
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|at| at.saturating_duration_since(Instant::now()))
     }
 
     pub(super) fn own_policy(&self) -> Option<&RetryPolicy> {
@@ -163,6 +181,17 @@ impl RetryScope {
             if is_cancelled { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
+    }
+}
+
+/// Tells limits apart, whatever they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LimitId(u64);
+
+impl LimitId {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -8,11 +8,14 @@ use http::Method;
 use reqwest::Url;
 
 use super::call::target;
+use super::drain::Progress;
 use super::history::{AttemptOutcome, AttemptRecord};
-use super::observe;
-use super::time::{self, Instant};
-use crate::fault_source;
-use crate::policy::{Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod};
+use super::time::Instant;
+use super::wait::is_cancelled_within;
+use super::{RetryError, RetryScope, observe};
+use crate::policy::{
+    Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
+};
 
 /// A [`RetrySession`] that a loop of the application's own shares with the middleware, so that both
 /// count the same attempts: for those who read a body as a stream. When it is cut, the response has
@@ -21,7 +24,8 @@ use crate::policy::{Outcome, RetryDecision, RetryPolicy, RetrySession, Retryable
 /// Its policy takes the place of the client's for the requests that
 /// [carry](crate::RetryRequestExt::retry_session) it, and its deadline runs from its making. That policy
 /// should have no attempt timeout, which would cut a long body: give the client a `read_timeout`
-/// instead. Clones share the count; it serves one request at a time.
+/// instead. Clones share the count; it serves one request at a time. A [`RetryScope`] limits it, too.
+/// After the last attempt each further request is still sent once.
 ///
 /// - A failure that is no error, such as a body that is too short, can be told as an
 ///   [`io::Error`](std::io::Error) of the kind `UnexpectedEof`.
@@ -83,30 +87,40 @@ impl SharedSession {
         // Not locked while classifiers run.
         let State { mut session, method, url } = self.lock().clone();
         let number = session.attempts();
-        let fault = fault_source::classify(error);
+        let fault = RetryError::fault_of(error);
+        let (scope, elapsed) = (RetryScope::open(), self.elapsed());
+        let left = scope.as_ref().and_then(|scope| scope.time_left());
         let (host, path) = target(url.as_ref());
         let attempt = session
             .attempt_ended(&method, Outcome::error(fault, error), SystemTime::now())
             .with_target(host, path)
-            .with_elapsed(self.elapsed());
-        let decision = session.decide(&attempt, &mut rand::rng());
+            .with_elapsed(elapsed)
+            .with_deadline(left.map(|left| elapsed.saturating_add(left)));
+        let mut decision = session.decide(&attempt, &mut rand::rng());
+        if decision.delay().is_some() && scope.is_some_and(|scope| scope.is_cancelled()) {
+            decision = RetryDecision::DoNotRetry { reason: StopReason::Cancelled };
+        }
         let outcome = AttemptOutcome::Fault(fault);
         let record = AttemptRecord::new(number, outcome, false, None, decision);
         observe::decided(&method, url.as_ref(), &record);
-        self.moved_on(&session);
+        if decision.delay().is_some() {
+            self.moved_on(&session);
+        }
         decision
     }
 
     /// [`decide_after`](Self::decide_after), and the wait.
     ///
     /// # Errors
-    /// `error` itself, if the policy allows no further attempt.
+    /// `error` itself, if the policy allows no further attempt, or a [`RetryScope`] ends the wait.
     pub async fn resend_after<E: Error + 'static>(&self, error: E) -> Result<(), E> {
         let RetryDecision::RetryAfter { delay, .. } = self.decide_after(&error) else {
             return Err(error);
         };
-        drop(error); // not held through the wait
-        time::sleep(delay).await;
+        let scope = RetryScope::open();
+        if is_cancelled_within(delay, scope.as_deref(), |_| Progress::None).await {
+            return Err(error);
+        }
         Ok(())
     }
 
@@ -126,13 +140,21 @@ impl SharedSession {
         state.url = Some(url.clone());
     }
 
-    pub(super) fn session(&self) -> RetrySession {
-        self.lock().session.clone()
+    /// The session as it is, for a request of this class: another one may have begun meanwhile.
+    pub(super) fn session(&self, class: RetryableMethod) -> RetrySession {
+        let mut session = self.lock().session.clone();
+        session.set_class(class);
+        session
     }
 
-    /// Takes over what the middleware has counted.
+    /// Takes over what has been counted, unless others have come further.
     pub(super) fn moved_on(&self, session: &RetrySession) {
-        self.lock().session.clone_from(session);
+        let state = &mut *self.lock();
+        if session.attempts() > state.session.attempts() {
+            let class = state.session.class();
+            state.session.clone_from(session);
+            state.session.set_class(class);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

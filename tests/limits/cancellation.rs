@@ -16,8 +16,8 @@ use reqwest_middleware::{ClientBuilder, Middleware, Next, Result};
 use reqwest_typed_retry::StopReason::{AttemptsExhausted, Cancelled, Completed};
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
-    DrainLimits, RetryErrorExt as _, RetryHistory, RetryMiddleware, RetryScope, RetryTracker,
-    StopReason,
+    Attempt, DrainLimits, ReplayBody, RetryErrorExt as _, RetryHistory, RetryMiddleware,
+    RetryRequestExt as _, RetryScope, RetryTracker, StopReason, Verdict,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -290,45 +290,89 @@ async fn the_response_of_an_attempt_that_was_cancelled_is_handed_out_as_it_is() 
     assert_eq!(response.text().await.unwrap(), "busy");
 }
 
-/// Without a token nobody could ask for what was read.
+/// An error that tells whether somebody still holds it.
+#[derive(Debug)]
+struct Held(#[expect(dead_code, reason = "only its life counts")] Arc<()>);
+
+impl std::fmt::Display for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("held")
+    }
+}
+
+impl std::error::Error for Held {}
+
 #[tokio::test(start_paused = true)]
-async fn bytes_are_kept_only_while_a_token_could_ask_for_them() {
-    struct Counted {
-        _alive: Arc<()>,
-    }
-    impl AsRef<[u8]> for Counted {
-        fn as_ref(&self) -> &[u8] {
-            b"body"
-        }
-    }
+async fn an_outcome_is_kept_only_while_a_token_could_ask_for_it() {
     for with_token in [false, true] {
         let alive = Arc::new(());
-        let held = Arc::downgrade(&alive);
-        let bytes = Bytes::from_owner(Counted { _alive: alive });
-        let frames = std::sync::Mutex::new(Some(bytes));
-        struct Once(std::sync::Mutex<Option<Bytes>>);
-        #[async_trait::async_trait]
-        impl Middleware for Once {
-            async fn handle(
-                &self,
-                _: Request,
-                _: &mut Extensions,
-                _: Next<'_>,
-            ) -> Result<Response> {
-                let body = self.0.lock().unwrap().take().unwrap_or_default();
-                let response = http::Response::builder().status(503).body(Body::from(body));
-                Ok(response.unwrap().into())
-            }
-        }
-        let retry = RetryMiddleware::new(waiting(ms(1_000)).max_attempts(2).build().unwrap());
-        let client = ClientBuilder::new(Client::new()).with(retry).with(Once(frames)).build();
+        let script = Script::always(Reply::error({
+            let alive = alive.clone();
+            move || reqwest_middleware::Error::middleware(Held(alive.clone()))
+        }));
+        let policy = waiting(ms(1_000)).max_attempts(2).classifier(|attempt: &Attempt<'_>| {
+            attempt.outcome().status().is_none().then_some(Verdict::Transient { delay: None })
+        });
+        let client = super::client(policy, &script);
         let scope = RetryScope::new();
         let scope = if with_token { scope.cancel_on(CancellationToken::new()) } else { scope };
-        let (_, is_held) = join(scope.run(client.get(URL).send()), async {
+        let (_, held) = join(scope.run(client.get(URL).send()), async {
             tokio::time::sleep(ms(500)).await;
-            held.strong_count() > 0
+            // One here, one in the script.
+            Arc::strong_count(&alive) - 2
         })
         .await;
-        assert_eq!(is_held, with_token);
+        assert_eq!(held, usize::from(with_token));
+    }
+}
+
+/// An outer middleware that sets the call up, and waits for a permit before it runs.
+struct Permits;
+
+#[async_trait::async_trait]
+impl Middleware for Permits {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let call = next.run(request, extensions);
+        tokio::time::sleep(ms(100)).await;
+        call.await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_not_been_sent_is_not_sent_any_more() {
+    for (label, outer, factory) in [("a permit", true, false), ("a body factory", false, true)] {
+        for by_token in [true, false] {
+            let script = Script::always(fine());
+            let retry = RetryMiddleware::new(waiting(ms(0)).build().unwrap());
+            let chain = ClientBuilder::new(Client::new());
+            let chain = if outer { chain.with(Permits) } else { chain };
+            let client = chain.with(retry).with(script.clone()).build();
+            let request = client.put(URL);
+            let request = if factory {
+                request.body_factory(|| async {
+                    tokio::time::sleep(ms(100)).await;
+                    Ok(ReplayBody::new("body"))
+                })
+            } else {
+                request
+            };
+            let token = CancellationToken::new();
+            let scope = RetryScope::new();
+            let scope =
+                if by_token { scope.cancel_on(token.clone()) } else { scope.deadline_in(ms(50)) };
+            let cancel = async {
+                tokio::time::sleep(ms(50)).await;
+                token.cancel();
+            };
+            let (result, ()) = join(scope.run(request.send()), cancel).await;
+            let back = if by_token { Back::Cancelled } else { Back::Deadline };
+            assert_eq!(Back::of(&result), back, "{label}");
+            assert_eq!(script.received().len(), 0, "{label}");
+        }
     }
 }

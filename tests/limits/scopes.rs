@@ -207,3 +207,38 @@ async fn the_callers_own_extensions_survive_and_hide_nothing() {
     let (_, (map, took)) = with_extensions(Extensions::new().with(within(100)), inner).await;
     assert_eq!((map.get(), took), (Some(&7_u8), ms(100)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_innermost_policy_holds_whichever_carries_it() {
+    let policy = |count| {
+        RetryScope::new().policy(RetryPolicy::builder().max_attempts(count).build().unwrap())
+    };
+    let script = Script::always(busy());
+    let client = super::client(waiting(ms(0)).max_attempts(1), &script);
+    let sends = || async {
+        let before = script.received().len();
+        client.get(URL).send().await.unwrap();
+        script.received().len() - before
+    };
+    let with = |scope| Extensions::new().with(scope);
+    assert_eq!(with_extensions(with(policy(2)), policy(4).run(sends())).await.1, 4);
+    assert_eq!(policy(2).run(with_extensions(with(policy(4)), sends())).await.1, 4);
+    let between = with_extensions(with(policy(3)), policy(4).run(sends()));
+    assert_eq!(policy(2).run(between).await.1, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scope_that_is_run_again_inside_of_itself_is_the_same() {
+    let tokens = |scope: RetryScope| format!("{scope:?}").matches("CancellationToken").count();
+    let scope = within(100).cancel_on(CancellationToken::new());
+    let one = tokens(scope.clone());
+    assert!(one > 0);
+    let carried = scope
+        .run(RetryScope::carry(RetryScope::carry(async { tokens(RetryScope::current()) })))
+        .await;
+    assert_eq!(carried, one);
+    // … but one that was made looser than its clone is tightened by it.
+    let (loose, (client, _)) = (RetryScope::new().cancel_on(CancellationToken::new()), hanging());
+    let tight = loose.clone().deadline_in(ms(100));
+    assert_eq!(tight.run(loose.run(hangs_for(&client))).await, ms(100));
+}

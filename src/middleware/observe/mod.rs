@@ -8,7 +8,8 @@
 //! | `nested retry middleware passes through` | DEBUG | | a second one in the same chain |
 //! | `not_processed_statuses has no effect without a delivery proof` | DEBUG | | by `RetryMiddleware::new` |
 //!
-//! The target is `reqwest_typed_retry`. Nothing for a first-try success or a permanent failure. No userinfo, path, query or field of the
+//! The target is `reqwest_typed_retry`. Nothing for a first-try success, a permanent failure, or a call
+//! that a cancellation or a deadline ends before an attempt. No userinfo, path, query or field of the
 //! request is in any of them. All need the feature `tracing`.
 
 #[cfg(feature = "tracing")]
