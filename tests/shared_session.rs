@@ -12,9 +12,9 @@ use reqwest::{Body, Client, Request, Response, ResponseBuilderExt as _};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
-    Attempt, Backoff, FaultKind, Jitter, ResendCount, RetryDecision, RetryHistory, RetryMiddleware,
-    RetryPolicy, RetryPolicyBuilder, RetryReason, RetryRequestExt as _, RetryScope, SharedSession,
-    StopReason, Verdict,
+    Attempt, Backoff, DeliveryProof, FaultKind, Jitter, ResendCount, RetryDecision, RetryHistory,
+    RetryMiddleware, RetryPolicy, RetryPolicyBuilder, RetryReason, RetryRequestExt as _,
+    RetryScope, SharedSession, StopReason, Verdict,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -238,23 +238,30 @@ async fn a_status_has_been_judged_by_the_middleware() {
 /// Not what it is meant for; but no misuse makes a POST safe to repeat, or adds attempts.
 #[tokio::test(start_paused = true)]
 async fn requests_side_by_side_on_one_session_keep_their_own_class_and_one_count() {
-    let slow = Reply::status(StatusCode::SERVICE_UNAVAILABLE).after(DELAY);
-    let script = Script::always(slow);
-    let retry = RetryMiddleware::new(RetryPolicy::never());
-    let client = ClientBuilder::new(Client::new()).with(retry).with(script.clone()).build();
-    let session = session(policy(3));
-    let send = |method: Method, after: Duration| {
-        let request = client.request(method, "http://service.test/").retry_session(&session);
-        async move {
-            tokio::time::sleep(after).await;
-            request.send().await.unwrap();
-        }
-    };
-    futures_util::future::join(send(Method::POST, Duration::ZERO), send(Method::GET, DELAY / 2))
-        .await;
-    let sent = |method| script.received().iter().filter(|it| it.method == method).count();
-    assert_eq!((sent(Method::POST), sent(Method::GET)), (1, 3));
-    assert_eq!(session.attempts(), 3);
+    for (first, sent) in [(Method::POST, (1, 3)), (Method::HEAD, (2, 2))] {
+        let slow = Reply::status(StatusCode::SERVICE_UNAVAILABLE).after(DELAY);
+        let script = Script::always(slow);
+        // With a proof every request is kept, so that it could be sent again.
+        let proof = DeliveryProof::build(Client::builder()).unwrap().1;
+        let retry = RetryMiddleware::builder(RetryPolicy::never()).delivery_proof(proof);
+        let client = ClientBuilder::new(Client::new())
+            .with(retry.build().unwrap())
+            .with(script.clone())
+            .build();
+        let session = session(policy(3));
+        let send = |method: Method, after: Duration| {
+            let request = client.request(method, "http://service.test/").retry_session(&session);
+            async move {
+                tokio::time::sleep(after).await;
+                request.send().await.unwrap();
+            }
+        };
+        let second = send(Method::GET, DELAY / 2);
+        futures_util::future::join(send(first.clone(), Duration::ZERO), second).await;
+        let count = |method| script.received().iter().filter(|it| it.method == method).count();
+        assert_eq!((count(first.clone()), count(Method::GET)), sent, "{first}");
+        assert_eq!(session.attempts(), 3, "{first}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use super::retry_scope::RetryScope;
 use super::{BoxFuture, RetryError, buffer, time};
 
 /// All that an attempt does besides sending; most do nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Around {
     pub(super) body_factory: Option<BodyFactory>,
     /// Up to the head.

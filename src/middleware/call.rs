@@ -262,6 +262,9 @@ impl<'a> Call<'a> {
     }
 
     fn decide(&self, session: &mut RetrySession, ended: &Ended) -> AttemptRecord {
+        if let Some(shared) = self.shared_session() {
+            *session = shared.session(self.class);
+        }
         let number = session.attempts();
         let no_headers = HeaderMap::new();
         let (outcome, recorded) = match &ended.result {

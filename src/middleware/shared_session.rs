@@ -147,14 +147,12 @@ impl SharedSession {
         session
     }
 
-    /// Takes over what has been counted, unless others have come further.
+    /// Takes over what has been counted.
     pub(super) fn moved_on(&self, session: &RetrySession) {
         let state = &mut *self.lock();
-        if session.attempts() > state.session.attempts() {
-            let class = state.session.class();
-            state.session.clone_from(session);
-            state.session.set_class(class);
-        }
+        let class = state.session.class();
+        state.session.clone_from(session);
+        state.session.set_class(class);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

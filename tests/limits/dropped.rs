@@ -15,6 +15,7 @@ use super::{URL, busy, client, fine, ms, waiting};
 
 const CALLS: usize = 10_000;
 
+// F099, F102
 #[tokio::test(start_paused = true)]
 async fn of_calls_dropped_in_the_middle_of_a_wait_nothing_is_left() {
     let script = Script::new(iter::repeat_n(busy(), CALLS).chain([fine()]));
