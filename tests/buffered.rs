@@ -551,7 +551,7 @@ async fn a_body_that_is_always_ready_is_cut_by_the_deadline() {
     let policy = policy().max_attempts(1).deadline(Duration::from_millis(50));
     let client = chain(policy, u64::MAX).with(Says { endless: true }).build();
     let error = client.get("http://service.test/").send().await.unwrap_err();
-    assert!(error.retry().unwrap().is_deadline(), "{error:?}");
+    assert!(error.retry_error().unwrap().is_deadline(), "{error:?}");
 }
 
 /// Not even where the bounds of the drain are narrower: there is nothing to drain.

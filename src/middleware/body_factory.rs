@@ -36,8 +36,8 @@ impl ReplayBody {
     }
 
     /// The exact length of a stream, sent as `Content-Length`. Without it a stream is sent in
-    /// chunks, which some servers refuse. A stream that ends before is an error of the attempt; what
-    /// is longer is cut there, without one.
+    /// chunks, which some servers refuse. A stream that ends before is an error of the attempt, which is
+    /// not sent again; what is longer is cut there, without an error.
     pub fn with_length(self, bytes: u64) -> Self {
         self.with_field(CONTENT_LENGTH, bytes.into())
     }
@@ -56,6 +56,19 @@ impl ReplayBody {
 }
 
 /// With the boundary, and the length where the form knows it. Each form has a boundary of its own.
+///
+/// ```
+/// use reqwest::multipart::{Form, Part};
+/// use reqwest_middleware::RequestBuilder;
+/// use reqwest_typed_retry::{ReplayBody, RetryRequestExt as _};
+///
+/// fn with_report(request: RequestBuilder) -> RequestBuilder {
+///     request.body_factory(|| async {
+///         let form = Form::new().text("kind", "report").part("file", Part::bytes(b"data".as_slice()));
+///         Ok(ReplayBody::try_from(form)?)
+///     })
+/// }
+/// ```
 #[cfg(feature = "multipart")]
 #[cfg_attr(docsrs, doc(cfg(feature = "multipart")))]
 impl TryFrom<reqwest::multipart::Form> for ReplayBody {

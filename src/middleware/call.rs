@@ -329,7 +329,9 @@ impl<'a> Call<'a> {
                     Err(error) => return error.into(),
                 }
             }
-            error if self.retry.wraps_errors && error.retry().is_none() => RetryError::wrap(error),
+            error if self.retry.wraps_errors && error.retry_error().is_none() => {
+                RetryError::wrap(error)
+            }
             error => return error,
         };
         ours.after(attempts, self.elapsed(), reason).into()
@@ -338,7 +340,8 @@ impl<'a> Call<'a> {
     /// What the policy does not know: why there is no resend, although it would allow one, or does not
     /// know that time ran out.
     fn veto(&self, decision: &RetryDecision, result: &Result<Response>) -> Option<StopReason> {
-        let ours = result.as_ref().err().and_then(|error| error.retry()).filter(|it| it.is_new());
+        let ours =
+            result.as_ref().err().and_then(|error| error.retry_error()).filter(|it| it.is_new());
         if ours.is_some_and(RetryError::is_deadline) && self.time_left() == Some(Duration::ZERO) {
             Some(StopReason::DeadlinePassed)
         } else if ours.is_some_and(RetryError::is_cancelled) {

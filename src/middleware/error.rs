@@ -13,7 +13,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// passed on as they are, unless the client asked for
 /// [`wrap_errors`](crate::RetryMiddlewareBuilder::wrap_errors).
 ///
-/// It comes inside [`reqwest_middleware::Error::Middleware`]; [`RetryErrorExt::retry`] finds it there.
+/// It comes inside [`reqwest_middleware::Error::Middleware`]; [`RetryErrorExt::retry_error`] finds it there.
 #[derive(Debug)]
 pub struct RetryError {
     cause: Cause,
@@ -87,7 +87,7 @@ impl RetryError {
     /// What `error` is for the policy, whoever made it.
     pub(super) fn fault_of(error: &(dyn Error + 'static)) -> Fault {
         let ours = match error.downcast_ref::<reqwest_middleware::Error>() {
-            Some(error) => error.retry(),
+            Some(error) => error.retry_error(),
             None => error.downcast_ref(),
         };
         ours.map_or_else(|| fault_source::classify(error), Self::fault)
@@ -110,7 +110,8 @@ impl RetryError {
         }
     }
 
-    /// Whether it was the deadline that passed.
+    /// Whether it was the deadline that passed. Where it only kept a wait from starting, the outcome in
+    /// hand came back instead: see [`StopReason::DeadlineWouldPass`].
     #[must_use]
     pub fn is_deadline(&self) -> bool {
         matches!(self.cause, Cause::Deadline)
@@ -174,14 +175,15 @@ impl From<RetryError> for reqwest_middleware::Error {
     }
 }
 
-/// Questions to an error of a client chain, whoever made it.
+/// Questions to an error of a client chain, whoever made it. In an `anyhow::Error` or a box find the
+/// [`reqwest_middleware::Error`] first, by `downcast_ref`.
 ///
 /// ```
 /// use reqwest_middleware::Error;
 /// use reqwest_typed_retry::RetryErrorExt as _;
 ///
 /// fn explain(error: &Error) -> &'static str {
-///     match error.retry() {
+///     match error.retry_error() {
 ///         Some(ours) if ours.is_cancelled() => "cancelled",
 ///         _ if error.timed_out() => "too slow",
 ///         _ => "failed",
@@ -190,9 +192,10 @@ impl From<RetryError> for reqwest_middleware::Error {
 /// ```
 pub trait RetryErrorExt: sealed::Sealed {
     /// The error of the retry layer's own, if it is one.
-    fn retry(&self) -> Option<&RetryError>;
+    fn retry_error(&self) -> Option<&RetryError>;
 
-    /// Whether a time limit passed: one of the retry layer's, or one of reqwest's.
+    /// Whether a time limit passed: one of the retry layer's, or one of reqwest's, a connect timeout
+    /// too. Not where a deadline only kept a resend from starting.
     fn timed_out(&self) -> bool;
 
     /// The error of reqwest's inside, if there is one, also below the retry layer's own.
@@ -200,7 +203,7 @@ pub trait RetryErrorExt: sealed::Sealed {
 }
 
 impl RetryErrorExt for reqwest_middleware::Error {
-    fn retry(&self) -> Option<&RetryError> {
+    fn retry_error(&self) -> Option<&RetryError> {
         match self {
             Self::Middleware(error) => error.downcast_ref(),
             Self::Reqwest(_) => None,
@@ -208,7 +211,7 @@ impl RetryErrorExt for reqwest_middleware::Error {
     }
 
     fn timed_out(&self) -> bool {
-        match self.retry() {
+        match self.retry_error() {
             Some(ours) => ours.is_timeout(),
             None => self.reqwest().is_some_and(reqwest::Error::is_timeout),
         }

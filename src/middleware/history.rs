@@ -110,7 +110,8 @@ impl fmt::Display for AttemptRecord {
 ///
 /// It is in the extensions of a response that came after a resend, or that gave up a transient
 /// failure; a first-try success or a plain 404 carries none. For errors, and for every call, attach
-/// a [`RetryTracker`].
+/// a [`RetryTracker`]. Under a [`SharedSession`](crate::SharedSession) each request has a history of
+/// its own: what its loop decides is in none.
 ///
 /// `Display` gives one line an attempt, without any part of the URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,9 +150,12 @@ impl RetryHistory {
         self.attempts.iter().rev().find_map(|attempt| attempt.server_delay)
     }
 
-    /// Whether an attempt before the last one may have taken effect: it was not proven otherwise, for
+    /// Whether an attempt **other than the last** may have taken effect: it was not proven otherwise, for
     /// which it takes a [`DeliveryProof`](crate::DeliveryProof). Then a 404 on DELETE, or a 409 on
     /// PUT, may be the echo of our own success.
+    ///
+    /// It says nothing of the last one: after a single POST that failed it is `false`, and that POST may
+    /// well have taken effect. For that ask its [`AttemptRecord::not_processed`].
     #[must_use]
     pub fn may_have_taken_effect(&self) -> bool {
         let (_, earlier) = self.attempts.split_last().unzip();

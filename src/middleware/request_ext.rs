@@ -48,12 +48,13 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     /// ```no_run
     /// use reqwest_typed_retry::{ReplayBody, RetryRequestExt as _};
     ///
-    /// # async fn upload(client: reqwest_middleware::ClientWithMiddleware) -> reqwest_middleware::Result<()> {
+    /// # use std::path::PathBuf;
+    /// # async fn upload(client: reqwest_middleware::ClientWithMiddleware, path: PathBuf) -> reqwest_middleware::Result<()> {
     /// let response = client
     ///     .put("http://localhost/backup")
-    ///     .body_factory(|| async {
-    ///         let bytes = std::fs::read("backup.tar")?;
-    ///         Ok(ReplayBody::new(bytes))
+    ///     .body_factory(move || {
+    ///         let path = path.clone(); // for each attempt
+    ///         async move { Ok(ReplayBody::new(tokio::fs::read(path).await?)) }
     ///     })
     ///     .send()
     ///     .await?;

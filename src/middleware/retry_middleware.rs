@@ -13,8 +13,8 @@ use crate::policy::RetryPolicy;
 /// Applies a [`RetryPolicy`] to every request of a client, with no change at the call site.
 ///
 /// - The outcome that the caller gets is one that a server or the network gave: the last response, its
-///   body unread, or the last error, as it is. Only where a limit of the layer's own ends a call, or a
-///   body factory fails, there is a [`RetryError`](crate::RetryError).
+///   body unread, or the last error, as it is. Only where a head timeout, a deadline or a cancellation
+///   ends a call, or a body factory fails, there is a [`RetryError`](crate::RetryError).
 /// - Every attempt starts from the request as the caller made it, and runs all middlewares that
 ///   were added after this one: put what signs, authorises or traces a single send there.
 /// - A body that can't be sent again (a stream) is sent once, unless a

@@ -26,8 +26,10 @@ tokio::task_local! {
 /// - **Deadline**: as in [`deadline`](crate::RetryPolicyBuilder::deadline), but a moment; with that of
 ///   the policy the earlier one holds.
 /// - **Cancellation** ends a wait at once, and no attempt starts after it. The outcome that was waited
-///   on comes back if it is whole, else a [`RetryError`](crate::RetryError::is_cancelled). An attempt on
-///   the wire is left to finish: to abort that, drop the future.
+///   on comes back if it is whole, often as `Ok(503)`, else a
+///   [`RetryError`](crate::RetryError::is_cancelled); that it was cancelled is in
+///   [`RetryHistory::stop_reason`](crate::RetryHistory::stop_reason). An attempt on the wire is left to
+///   finish, or to meet a time limit: to abort it, drop the future.
 /// - A spawned task inherits nothing: [`carry`](Self::carry) takes the scope there.
 ///
 /// ```
@@ -71,7 +73,8 @@ impl RetryScope {
         Self::default()
     }
 
-    /// A deadline so long from now. Of several the earliest holds.
+    /// A deadline so long from now, where the scope is made, not where it is run. Of several the earliest
+    /// holds.
     pub fn deadline_in(self, time: Duration) -> Self {
         match Instant::now().checked_add(time) {
             Some(at) => self.deadline_at(at),

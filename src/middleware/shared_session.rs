@@ -23,10 +23,12 @@ use crate::policy::{
 ///
 /// Its policy takes the place of the client's for the requests that
 /// [carry](crate::RetryRequestExt::retry_session) it, and its deadline runs from its making. That policy
-/// should have no attempt timeout, which would cut a long body: give the client a `read_timeout`
-/// instead. Clones share the count; it serves one request at a time. A [`RetryScope`] limits it, too.
+/// should have no attempt timeout, which would cut a long body: a head timeout, and the client's own
+/// `read_timeout` for a body that stalls, take its place. Clones share the count; it serves one request at a time. A [`RetryScope`] limits it, too.
 /// After the last attempt each further request is still sent once.
 ///
+/// - The cuts that the loop decides on are in no [`RetryHistory`](crate::RetryHistory): ask
+///   [`attempts`](Self::attempts), or [`decide_after`](Self::decide_after) for the decision.
 /// - A failure that is no error, such as a body that is too short, can be told as an
 ///   [`io::Error`](std::io::Error) of the kind `UnexpectedEof`.
 /// - An error that was made of a status (`error_for_status`) ends the loop: the middleware has judged

@@ -93,7 +93,9 @@ impl RetryPolicyBuilder {
     }
 
     /// Whether the server honours idempotency keys: a POST or PATCH that carries one is then
-    /// retried like an idempotent request. **Default**: `false`, since a server that does not know
+    /// retried like an idempotent request. The key must be on the request when the retry layer sees it:
+    /// set at the call, or by a middleware that was added before. One that comes from the client's
+    /// `default_headers`, or from a middleware added after, is not seen. **Default**: `false`, since a server that does not know
     /// the field acts twice.
     pub fn honour_idempotency_keys(mut self, honour: bool) -> Self {
         self.rules.honour_idempotency_keys = honour;
@@ -125,7 +127,8 @@ impl RetryPolicyBuilder {
     /// [`head_timeout`](Self::head_timeout) or a [`deadline`](Self::deadline) it does. It replaces a timeout of the whole `reqwest::Client`, a shorter one too, since that
     /// can't be read; with a timeout of the request the shorter of the two holds. Its error is
     /// reqwest's own, `is_timeout()`. A body that is streamed, such as a long download, is cut by it
-    /// too: there give the client a `read_timeout` instead. **Default**: none, so that a server that
+    /// too: there a [`head_timeout`](Self::head_timeout), and the client's `read_timeout` for a body that
+    /// stalls, take its place. **Default**: none, so that a server that
     /// never answers hangs the call: set it.
     pub fn attempt_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.rules.attempt_timeout = timeout.into();
@@ -145,7 +148,7 @@ impl RetryPolicyBuilder {
     /// response that is handed out (to the end of its body, where that is
     /// [read inside the attempt](crate::RetryMiddlewareBuilder::buffer_body)); `None` for no limit. A
     /// wait that would not end before it never starts: the outcome in hand comes back. An attempt on
-    /// the wire is cut by it, with a [`RetryError`](crate::RetryError::is_timeout); a body that was
+    /// the wire is cut by it, with a [`RetryError`](crate::RetryError::is_deadline); a body that was
     /// handed out never is. Waits are as exact as tokio's timers, to a millisecond or as busy as the
     /// thread is. **Default**: none.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {

@@ -44,7 +44,8 @@ pub enum Verdict {
 /// ```
 ///
 /// With [`buffer_body`](crate::RetryMiddlewareBuilder::buffer_body) it sees the body of a response
-/// that is not too long:
+/// that is not too long. A response that it calls transient comes back as it is, an `Ok(200)` too,
+/// where no further attempt is allowed:
 ///
 /// ```
 /// use reqwest_typed_retry::{Attempt, Outcome, RetryMiddleware, RetryPolicy, Verdict};

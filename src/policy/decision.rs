@@ -188,7 +188,7 @@ pub enum StopReason {
     /// The deadline passed while an attempt was under way, or about to be. Decided by the driver of a
     /// session.
     DeadlinePassed,
-    /// The client's own retry budget is empty. Decided by the driver of a session.
+    /// The client's own retry budget is empty. For drivers that have one; the middleware has none yet.
     BudgetExhausted,
     /// The request body can't be sent again. Decided by the driver of a session.
     BodyNotReplayable,

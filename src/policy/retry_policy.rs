@@ -152,7 +152,8 @@ impl RetryPolicy {
         self.rules.head_timeout
     }
 
-    /// The longest that the whole request may take up to the head of its last response.
+    /// The longest that the whole request may take, up to the head of its last response, or to the end
+    /// of a body that is read inside the attempt.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         self.rules.deadline

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -384,4 +385,43 @@ async fn a_body_that_is_always_ready_keeps_neither_the_thread_nor_the_wait() {
     assert_eq!(response.unwrap().status(), StatusCode::OK);
     assert!(!scene.fate().ended);
     assert_eq!(scene.arrivals(), [ms(0), ms(LONG)]);
+}
+
+/// A body of which nothing comes, and which counts how often it is asked.
+struct Silent(Arc<AtomicUsize>);
+
+impl HttpBody for Silent {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Poll::Pending
+    }
+}
+
+struct AnswersSilently(Arc<AtomicUsize>);
+
+#[async_trait]
+impl Middleware for AnswersSilently {
+    async fn handle(&self, _: Request, _: &mut Extensions, _: Next<'_>) -> Result<Response> {
+        let response = http::Response::builder().status(StatusCode::SERVICE_UNAVAILABLE);
+        Ok(response.body(Body::wrap(Silent(self.0.clone()))).unwrap().into())
+    }
+}
+
+/// A turn more is taken only where there was something to read: turns of other tasks take time.
+#[tokio::test(start_paused = true)]
+async fn without_a_wait_nothing_is_waited_for() {
+    let polls = Arc::new(AtomicUsize::new(0));
+    let retry = RetryMiddleware::new(crate::support::no_waits().max_attempts(2).build().unwrap());
+    let client = ClientBuilder::new(plain().build().unwrap())
+        .with(retry)
+        .with(AnswersSilently(polls.clone()));
+    client.build().get(SCRIPTED).send().await.unwrap();
+    let polls = polls.load(Ordering::SeqCst);
+    assert!((1..=2).contains(&polls), "asked {polls} times");
 }

@@ -232,7 +232,7 @@ async fn a_response_that_was_being_drained_comes_back_whole() {
         let (result, drained) = cancelled_in_the_wait(&pieces, trailers, then, all_day).await;
         assert_eq!(drained, 2 + usize::from(trailers), "{label}");
         let Some(body) = body else {
-            assert!(result.unwrap_err().retry().unwrap().is_cancelled(), "{label}");
+            assert!(result.unwrap_err().retry_error().unwrap().is_cancelled(), "{label}");
             continue;
         };
         let response = result.unwrap();
@@ -264,7 +264,10 @@ async fn a_response_beyond_the_bounds_is_gone() {
         match result {
             Ok(response) => assert!(is_whole && response.status() == 503, "{label}"),
             Err(error) => {
-                assert!(!is_whole && error.retry().unwrap().is_cancelled(), "{label}: {error:?}");
+                assert!(
+                    !is_whole && error.retry_error().unwrap().is_cancelled(),
+                    "{label}: {error:?}"
+                );
             }
         }
     }

@@ -65,7 +65,7 @@ impl Back {
             Ok(response) => return Self::Status(response.status().as_u16()),
             Err(error) => error,
         };
-        match error.retry() {
+        match error.retry_error() {
             Some(ours) if ours.is_cancelled() => Self::Cancelled,
             Some(ours) if ours.is_deadline() => Self::Deadline,
             Some(ours) if ours.is_timeout() => Self::HeadTimeout,

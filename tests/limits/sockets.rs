@@ -263,7 +263,7 @@ async fn came(result: Result<Response>) -> Came {
         },
         Back::Timeout => {
             let error = result.unwrap_err();
-            assert!(error.timed_out() && error.retry().is_none());
+            assert!(error.timed_out() && error.retry_error().is_none());
             if error.is_connect() { Came::ConnectTimeout } else { Came::Timeout }
         }
         Back::HeadTimeout => Came::HeadTimeout,

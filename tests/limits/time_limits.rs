@@ -193,7 +193,7 @@ async fn an_error_of_the_layers_own_says_which_call_it_ends() {
     let script = Script::new([busy(), Reply::hang()]);
     let policy = waiting(ms(100)).deadline(ms(250));
     let error = super::client(policy, &script).get(URL).send().await.unwrap_err();
-    let ours = error.retry().unwrap();
+    let ours = error.retry_error().unwrap();
     assert_eq!((ours.attempts(), ours.elapsed()), (2, Some(ms(250))));
     assert_eq!(ours.stop_reason(), Some(DeadlinePassed));
     assert_eq!(ours.to_string(), "the deadline passed (attempts: 2, stop: deadline_passed)");
@@ -214,7 +214,7 @@ async fn wrapped_errors_tell_how_often_for_how_long_and_why_no_more() {
         let script = Script::always(reply);
         let client = ClientBuilder::new(Client::new()).with(retry).with(script).build();
         let error = client.get(URL).send().await.unwrap_err();
-        let ours = error.retry().unwrap();
+        let ours = error.retry_error().unwrap();
         assert_eq!(ours.attempts(), attempts, "{label}");
         assert_eq!(ours.elapsed(), Some(ms(elapsed)), "{label}");
         assert_eq!(ours.stop_reason(), Some(stop), "{label}");
@@ -243,7 +243,7 @@ async fn an_exhausted_response_is_never_an_error_and_no_error_is_wrapped_twice()
         .with(Script::always(Reply::hang()))
         .build();
     let error = client.get(URL).send().await.unwrap_err();
-    let ours = error.retry().unwrap();
+    let ours = error.retry_error().unwrap();
     assert!(ours.is_deadline() && std::error::Error::source(ours).is_none(), "{ours:?}");
 }
 
@@ -251,7 +251,7 @@ async fn an_exhausted_response_is_never_an_error_and_no_error_is_wrapped_twice()
 async fn without_that_an_error_comes_as_it_was_made() {
     let client = super::client(waiting(ms(0)), &Script::always(Reply::connect_error()));
     let error = client.get(URL).send().await.unwrap_err();
-    assert!(error.is_connect() && error.retry().is_none() && error.reqwest().is_some());
+    assert!(error.is_connect() && error.retry_error().is_none() && error.reqwest().is_some());
     let client = super::client(waiting(ms(0)), &Script::always(fine()));
     assert_eq!(client.get(URL).send().await.unwrap().status(), StatusCode::OK);
 }
@@ -318,7 +318,7 @@ async fn the_error_of_another_call_is_not_taken_for_one_of_this() {
             .build();
         let error = client.get(URL).with_extension(tracker.clone()).send().await.unwrap_err();
         assert_eq!(error.to_string(), "asking", "{wraps}");
-        let ours = error.retry().unwrap();
+        let ours = error.retry_error().unwrap();
         assert_eq!((ours.attempts(), ours.elapsed()), (1, Some(ms(100))), "{wraps}");
         let history = tracker.history().unwrap();
         // A timeout like others.
