@@ -580,6 +580,18 @@ async fn a_response_that_was_read_is_not_lost_to_a_cancelled_wait() {
     assert_eq!(body, "abcdef");
 }
 
+/// Nor is one that needs no second attempt held by anybody but the caller.
+#[tokio::test]
+async fn what_a_cancellation_could_have_asked_for_is_kept_nowhere_else() {
+    let server = Server::start([with_length(b"fine")]).await;
+    let scope = RetryScope::new().cancel_on(CancellationToken::new());
+    let response = scope.run(client(policy(), LIMIT).get(server.url()).send()).await.unwrap();
+    let extensions = response.extensions().len();
+    let plain = client(policy(), LIMIT).get(server.url()).send().await.unwrap();
+    assert_eq!(extensions, plain.extensions().len());
+    assert_eq!(response.bytes().await.unwrap(), "fine");
+}
+
 /// Makes every answer a 503.
 struct Unavailable;
 

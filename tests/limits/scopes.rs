@@ -234,7 +234,10 @@ async fn a_scope_that_is_run_again_inside_of_itself_is_the_same() {
     let one = tokens(scope.clone());
     assert!(one > 0);
     let carried = scope
-        .run(RetryScope::carry(RetryScope::carry(async { tokens(RetryScope::current()) })))
+        .run(async {
+            let inner = RetryScope::carry(async { tokens(RetryScope::current()) });
+            RetryScope::carry(inner).await
+        })
         .await;
     assert_eq!(carried, one);
     // … but one that was made looser than its clone is tightened by it.
