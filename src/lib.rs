@@ -23,6 +23,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! | for | see |
+//! |---|---|
+//! | rules, waits, time limits | [`RetryPolicy::builder`] |
+//! | payments and jobs | [`DeliveryProof`], [`honour_idempotency_keys`](RetryPolicyBuilder::honour_idempotency_keys) |
+//! | bodies that can't be cloned | [`RetryRequestExt::body_factory`] |
+//! | bodies that are cut | [`buffer_body`](RetryMiddlewareBuilder::buffer_body), [`SharedSession`] |
+//! | a deadline, a cancellation, a policy for a whole task | [`RetryScope`] |
+//! | what happened | [`RetryHistory`], [`RetryTracker`], [`RetryErrorExt`] |
+//! | what each fault is read as | [`fault_source`] |
+//! | other clients than reqwest | [`RetrySession`] |
+//!
 //! # Features
 //!
 //! | feature | default | what it adds |
