@@ -44,6 +44,21 @@
 //! | `multipart` | no | `ReplayBody` from a `reqwest::multipart::Form` |
 //! | `test-util` | no | `test_util`: a scripted final middleware, seeded jitter, a settable wall clock |
 
+//! # Events
+//!
+//! With the feature `tracing`, by the target `reqwest_typed_retry`:
+//!
+//! | event | level | fields | when |
+//! |---|---|---|---|
+//! | `resending` | INFO | `retry`, `method`, `origin`, `reason`, `delay`, `delay_source` | before each wait |
+//! | `giving up` | WARN | `attempts`, `method`, `outcome`, `reason` | a transient failure is returned |
+//! | `not resent` | DEBUG | the same | … because it might take effect twice |
+//! | `nested retry middleware passes through` | DEBUG | | a second one in the same chain |
+//! | `not_processed_statuses has no effect without a delivery proof` | DEBUG | | by [`RetryMiddleware::new`] |
+//!
+//! Nothing for a first-try success, a permanent failure, or a call that a cancellation or a deadline
+//! ends before an attempt. No userinfo, path, query or field of the request is in any of them.
+
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod fault_source;
