@@ -9,9 +9,10 @@ use reqwest_typed_retry::{DrainLimits, RetryMiddleware};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::held_clock::{HeldClock, in_time};
 use crate::server::{Answer, Bodies, Server};
 use crate::support::{plain, waits};
-use crate::watch::{Gone, HeldClock, Watch, in_time};
+use crate::watch::{Gone, Watch};
 
 const ATTEMPTS: u32 = 5;
 const KIB_64: usize = 64 * 1024;

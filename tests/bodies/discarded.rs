@@ -19,8 +19,8 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, 
 use reqwest_typed_retry::{DrainLimits, RetryMiddleware};
 use tokio::time::{Instant, Sleep};
 
+use crate::held_clock::in_time;
 use crate::support::{SCRIPTED, plain, waits};
-use crate::watch::in_time;
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)

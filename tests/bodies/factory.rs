@@ -15,12 +15,12 @@ use reqwest_typed_retry::{
     RetryHistory, RetryMiddleware, RetryRequestExt as _, RetryTracker, StopReason, Verdict,
 };
 
+use crate::held_clock::{HeldClock, in_time};
 use crate::server::{Answer, BUSY, Framing, Received, Server, bound_socket};
 use crate::sources::{
     BoxError, Calls, FACTORIES, ONCE, PLAIN_BYTES, Says, Source, content, form, made_by, streamed,
 };
 use crate::support::{BeforeSend, SCRIPTED, chain, client, no_waits, plain};
-use crate::watch::{HeldClock, in_time};
 
 const FINE: &str = "200 OK";
 

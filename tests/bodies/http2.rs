@@ -14,8 +14,9 @@ use reqwest_typed_retry::{DrainLimits, RetryMiddleware};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use crate::held_clock::{HeldClock, in_time};
 use crate::support::{plain, waits};
-use crate::watch::{Gone, HeldClock, Watch, in_time};
+use crate::watch::{Gone, Watch};
 
 const ATTEMPTS: u32 = 5;
 const KIB_64: usize = 64 * 1024;

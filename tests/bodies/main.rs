@@ -10,6 +10,8 @@ mod connections;
 mod copies;
 mod discarded;
 mod factory;
+#[path = "../support/held_clock.rs"]
+mod held_clock;
 mod http2;
 mod server;
 mod sources;

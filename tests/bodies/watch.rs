@@ -1,7 +1,7 @@
 //! What becomes of the responses of a client, and a clock that moves by it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use reqwest_middleware::{Middleware, Next, Result};
 use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::Instant;
+
+use crate::held_clock::HeldClock;
 
 /// An inner middleware that watches the bodies of the responses.
 #[derive(Clone, Debug)]
@@ -110,29 +112,7 @@ impl Drop for Watched {
     }
 }
 
-/// Longer than anything on the loopback takes, on any machine.
-const AT_MOST: Duration = Duration::from_secs(30);
-/// Longer than any wait here.
-const HOUR: Duration = Duration::from_secs(3_600);
-
-/// Makes what would hang fail, under a paused clock: that moves by itself once there is nothing to do.
-pub(crate) async fn in_time<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(HOUR, what).await.unwrap()
-}
-
-/// Keeps a paused clock where it is until somebody moves it: tokio moves it by itself only while no
-/// blocking task runs. In the end it is let go, for [`in_time`].
-pub(crate) struct HeldClock {
-    _hold: mpsc::Sender<()>,
-}
-
 impl HeldClock {
-    pub(crate) fn hold() -> Self {
-        let (hold, released) = mpsc::channel();
-        tokio::task::spawn_blocking(move || released.recv_timeout(AT_MOST));
-        Self { _hold: hold }
-    }
-
     /// Moves the clock once everything that can run has run. All tasks share one thread, so that a
     /// few turns are enough for what needs no socket.
     pub(crate) async fn advance(&self, time: Duration) {

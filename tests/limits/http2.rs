@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::Instant;
 
-use super::transit::{HeldClock, in_time};
+use super::held_clock::{HeldClock, in_time};
 use super::{Back, ms, waiting};
 
 const ROUNDS: usize = 20;

@@ -4,6 +4,8 @@
 
 mod cancellation;
 mod dropped;
+#[path = "../support/held_clock.rs"]
+mod held_clock;
 mod http2;
 mod scopes;
 mod sockets;

@@ -17,7 +17,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::transit::{Transit, in_time};
+use super::held_clock::in_time;
+use super::transit::Transit;
 use super::{Back, ms, waiting};
 
 /// Each of ours, when it is set.

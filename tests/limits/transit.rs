@@ -1,9 +1,8 @@
 //! A paused clock for tests with real sockets.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -12,30 +11,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
 
-/// Longer than anything on the loopback takes, on any machine.
-const AT_MOST: Duration = Duration::from_secs(30);
-
-/// Longer than any limit here.
-const HOUR: Duration = Duration::from_secs(3_600);
-
-/// Makes what would hang fail: a paused clock moves by itself once there is nothing else to do.
-pub(crate) async fn in_time<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(HOUR, what).await.unwrap()
-}
-
-/// Keeps a paused clock where it is until this is dropped: tokio moves it by itself, to the next timer,
-/// only while no blocking task runs.
-pub(crate) struct HeldClock {
-    _hold: mpsc::Sender<()>,
-}
-
-impl HeldClock {
-    pub(crate) fn hold() -> Self {
-        let (hold, released) = mpsc::channel();
-        tokio::task::spawn_blocking(move || released.recv_timeout(AT_MOST));
-        Self { _hold: hold }
-    }
-}
+use super::held_clock::HeldClock;
 
 /// The clock stands still while bytes are on their way through a socket, so that every duration is
 /// exact, however slow the machine is. As an inner middleware it sees what the client sends and gets;

@@ -17,6 +17,8 @@ mod connection;
 mod documented;
 mod expect;
 mod frames;
+#[path = "../support/held_clock.rs"]
+mod held_clock;
 mod http2;
 mod requests;
 mod rewriting;

@@ -1,7 +1,6 @@
 //! Servers that fall silent. The clock is paused, and the servers move it once they have read what
 //! was sent: so no load of the machine can make a time limit pass early.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use reqwest::Proxy;
@@ -12,6 +11,7 @@ use crate::expect::{
     ONCE, PROVEN, SAFE, completes, not_processed, proven, status, transient, unknown,
 };
 use crate::frames::Frame;
+use crate::held_clock::{HeldClock, in_time};
 use crate::scene::Scene;
 use crate::servers::Act::{
     AwaitReturn, Linger, Pass, ReadBytes, ReadHead, ReadPing, ReadRequest, Send,
@@ -22,22 +22,10 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Timers round up.
 const PAST_THE_LIMIT: Duration = Duration::from_secs(6);
 
-/// Keeps a paused clock where it is until somebody moves it: tokio moves it by itself only while no
-/// blocking task runs.
-struct HeldClock(mpsc::Sender<()>);
-
-impl HeldClock {
-    fn hold() -> Self {
-        let (sender, receiver) = mpsc::channel();
-        tokio::task::spawn_blocking(move || receiver.recv());
-        Self(sender)
-    }
-}
-
 pub(crate) async fn check() {
     let clock = HeldClock::hold();
-    check_in_turn(rows()).await;
-    drop(clock.0);
+    in_time(check_in_turn(rows())).await;
+    drop(clock);
 }
 
 pub(crate) fn rows() -> Vec<Row> {
