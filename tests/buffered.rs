@@ -608,3 +608,36 @@ impl Middleware for Unavailable {
         Ok(response.into())
     }
 }
+
+/// An answer that announces what nobody has the memory for.
+#[tokio::test]
+async fn an_announcement_alone_sets_no_memory_aside() {
+    for announced in [9_999_999_999_999_999_999_u64, 1 << 46] {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {announced}\r\n\r\nx");
+        let server = Server::start([head.into_bytes()]).await;
+        let tracker = RetryTracker::new();
+        let request = client(policy().max_attempts(1), u64::MAX).get(server.url());
+        request.with_extension(tracker.clone()).send().await.unwrap_err();
+        let outcome = tracker.history().unwrap().attempts()[0].outcome();
+        assert_eq!(outcome.fault(), Some(Fault::unknown(FaultKind::Body)), "{announced}");
+    }
+}
+
+/// A stream that panics if it is asked after its end, as some do.
+struct Empty;
+
+#[async_trait]
+impl Middleware for Empty {
+    async fn handle(&self, _: Request, _: &mut Extensions, _: Next<'_>) -> Result<Response> {
+        let none = |()| async { None::<(std::io::Result<&'static str>, ())> };
+        let body = Body::wrap_stream(futures_util::stream::unfold((), none));
+        Ok(http::Response::new(body).into())
+    }
+}
+
+#[tokio::test]
+async fn an_empty_body_that_has_ended_is_not_asked_again() {
+    let client = chain(policy(), LIMIT).with(Empty).build();
+    let response = client.get("http://service.test/").send().await.unwrap();
+    assert_eq!(response.bytes().await.unwrap(), "");
+}

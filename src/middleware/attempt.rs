@@ -9,6 +9,7 @@ use reqwest_middleware::{Next, Result};
 
 use super::body_factory::BodyFactory;
 use super::retry_scope::RetryScope;
+use super::time::Instant;
 use super::{BoxFuture, RetryError, buffer, time};
 
 /// All that an attempt does besides sending; most do nothing.
@@ -31,7 +32,7 @@ impl Around {
     pub(super) fn run<'a>(
         self,
         next: Next<'a>,
-        request: Request,
+        mut request: Request,
         extensions: &'a mut Extensions,
     ) -> BoxFuture<'a, Result<Response>> {
         let Self { body_factory, head_timeout, time_left, buffer_body, keep_body, scope } = self;
@@ -40,7 +41,23 @@ impl Around {
             return next.run(request, extensions);
         }
         Box::pin(within(time_left, RetryError::deadline, async move {
-            let head = head(body_factory, scope, next, request, extensions);
+            let head = async {
+                if let Some(factory) = body_factory {
+                    let started = Instant::now();
+                    factory.fill(&mut request).await?;
+                    // It may have held the thread, so that no timer has fired.
+                    let has_passed =
+                        |limit: Option<Duration>| limit.is_some_and(|it| started.elapsed() >= it);
+                    if scope.is_some_and(|scope| scope.is_cancelled()) {
+                        return Err(RetryError::cancelled().into());
+                    } else if has_passed(time_left) {
+                        return Err(RetryError::deadline().into());
+                    } else if has_passed(head_timeout) {
+                        return Err(RetryError::head_timeout().into());
+                    }
+                }
+                next.run(request, extensions).await
+            };
             let response = within(head_timeout, RetryError::head_timeout, head).await?;
             match buffer_body {
                 Some(limit) => buffer::read(response, limit, keep_body).await,
@@ -48,22 +65,6 @@ impl Around {
             }
         }))
     }
-}
-
-async fn head(
-    body_factory: Option<BodyFactory>,
-    scope: Option<Arc<RetryScope>>,
-    next: Next<'_>,
-    mut request: Request,
-    extensions: &mut Extensions,
-) -> Result<Response> {
-    if let Some(factory) = body_factory {
-        factory.fill(&mut request).await?;
-        if scope.is_some_and(|scope| scope.is_cancelled()) {
-            return Err(RetryError::cancelled().into());
-        }
-    }
-    next.run(request, extensions).await
 }
 
 async fn within(

@@ -21,6 +21,9 @@ struct Buffered(Bytes);
 /// A body that is always ready gives way after so many frames, so that a limit can pass.
 const FRAMES_AT_ONCE: usize = 32;
 
+/// No server makes us set aside more than this by an announcement alone.
+const MOST_AHEAD: u64 = 64 * 1024;
+
 /// Reads the body of `response` and gives back one that says the same. What is longer than `limit`
 /// bytes streams on from where reading stopped; where its length says so before, nothing is read.
 /// `keep`: whether [`bytes`] may be asked for it.
@@ -39,12 +42,12 @@ pub(super) async fn read(response: Response, limit: u64, keep: bool) -> Result<R
             Ok(data) => {
                 if read.is_empty() {
                     // Of a body without data some say a length, to a HEAD: not to be relied on.
-                    let ahead = announced.map_or(0, |length| length.min(limit));
-                    read.reserve_exact(usize::try_from(ahead).unwrap_or(0).max(data.len()));
+                    let ahead = announced.map_or(0, |length| length.min(limit).min(MOST_AHEAD));
+                    read.reserve(usize::try_from(ahead).unwrap_or(0));
                 }
                 read.extend_from_slice(&data);
                 if read.len() as u64 > limit {
-                    return Ok(rebuild(parts, url, Rebuilt::part(read.into(), body)));
+                    return Ok(rebuild(parts, url, Rebuilt::part(read.into(), trailers, body)));
                 }
             }
             Err(frame) => trailers = frame.into_trailers().ok(),
@@ -58,7 +61,7 @@ pub(super) async fn read(response: Response, limit: u64, keep: bool) -> Result<R
     if keep {
         parts.extensions.insert(Buffered(read.clone()));
     }
-    Ok(rebuild(parts, url, Rebuilt::whole(read, trailers, body)))
+    Ok(rebuild(parts, url, Rebuilt::whole(read, trailers, &body)))
 }
 
 /// The body of a response that was read whole, as long as the call goes on.
@@ -84,19 +87,22 @@ pub(super) struct Rebuilt {
     read: Bytes,
     trailers: Option<HeaderMap>,
     rest: Option<Body>,
+    /// What a body that has ended says of its length all the same.
+    ended: SizeHint,
 }
 
 impl Rebuilt {
-    /// Of a body that has ended.
-    pub(super) fn whole(read: Bytes, trailers: Option<HeaderMap>, ended: Body) -> Self {
+    /// Of a body that has ended, and must not be asked again.
+    pub(super) fn whole(read: Bytes, trailers: Option<HeaderMap>, ended: &Body) -> Self {
         // Where there was no data the length that it says is that of another response, as to a HEAD.
-        let rest = read.is_empty().then_some(ended);
-        Self { read, trailers, rest }
+        let nothing = SizeHint::with_exact(0);
+        let ended = if read.is_empty() { ended.size_hint() } else { nothing };
+        Self { read, trailers, rest: None, ended }
     }
 
     /// Of a body of which something is still to come.
-    pub(super) fn part(read: Bytes, rest: Body) -> Self {
-        Self { read, trailers: None, rest: Some(rest) }
+    pub(super) fn part(read: Bytes, trailers: Option<HeaderMap>, rest: Body) -> Self {
+        Self { read, trailers, rest: Some(rest), ended: SizeHint::default() }
     }
 }
 
@@ -123,7 +129,8 @@ impl HttpBody for Rebuilt {
 
     fn size_hint(&self) -> SizeHint {
         let read = self.read.len() as u64;
-        let rest = self.rest.as_ref().map_or(SizeHint::with_exact(0), HttpBody::size_hint);
+        let of_rest = self.rest.as_ref().map(HttpBody::size_hint);
+        let rest = of_rest.as_ref().unwrap_or(&self.ended);
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower().saturating_add(read));
         if let Some(upper) = rest.upper() {

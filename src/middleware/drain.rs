@@ -152,9 +152,9 @@ impl Discarded {
         let Self { body, has_ended, kept, .. } = self;
         let Kept { parts, url, read, trailers } = *kept?;
         let body = if has_ended {
-            Rebuilt::whole(read.into(), trailers, body)
+            Rebuilt::whole(read.into(), trailers, &body)
         } else {
-            Rebuilt::part(read.into(), body)
+            Rebuilt::part(read.into(), trailers, body)
         };
         Some(buffer::rebuild(parts, url, body))
     }

@@ -379,3 +379,18 @@ async fn what_has_not_been_sent_is_not_sent_any_more() {
         }
     }
 }
+
+/// Real time: what holds the thread holds virtual time, too.
+#[tokio::test]
+async fn a_body_that_was_made_too_late_is_not_sent() {
+    for policy in [waiting(ms(0)).deadline(ms(10)), waiting(ms(0)).head_timeout(ms(10))] {
+        let script = Script::always(fine());
+        let request = super::client(policy.max_attempts(1), &script).put(URL);
+        let request = request.body_factory(|| async {
+            std::thread::sleep(ms(30)); // it holds the thread
+            Ok(ReplayBody::new("body"))
+        });
+        assert!(request.send().await.unwrap_err().timed_out());
+        assert_eq!(script.received().len(), 0);
+    }
+}
