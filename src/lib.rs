@@ -27,6 +27,7 @@
 //! |---|---|
 //! | rules, waits, time limits | [`RetryPolicy::builder`] |
 //! | payments and jobs | [`DeliveryProof`], [`honour_idempotency_keys`](RetryPolicyBuilder::honour_idempotency_keys) |
+//! | sick servers | [`RetryBudget`], [`Cooldown`] |
 //! | bodies that can't be cloned | [`RetryRequestExt::body_factory`] |
 //! | bodies that are cut | [`buffer_body`](RetryMiddlewareBuilder::buffer_body), [`SharedSession`] |
 //! | a deadline, a cancellation, a policy for a whole task | [`RetryScope`] |
@@ -63,16 +64,19 @@
 
 pub mod fault_source;
 mod middleware;
+mod origin;
 mod policy;
 #[cfg(feature = "test-util")]
 #[cfg_attr(docsrs, doc(cfg(feature = "test-util")))]
 pub mod test_util;
+mod time;
 
 pub use middleware::{
     AttemptOutcome, AttemptRecord, DeliveryProof, DrainLimits, ReplayBody, ResendCount, RetryError,
     RetryErrorExt, RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryRequestExt,
     RetryScope, RetryTracker, SharedSession,
 };
+pub use origin::{Cooldown, RetryBudget, RetryBudgetBuilder};
 pub use policy::{
     ApiProfile, Attempt, Backoff, Classifier, DelaySource, Delivery, Fault, FaultKind, FaultSet,
     Jitter, Outcome, PolicyError, RetryDecision, RetryPolicy, RetryPolicyBuilder, RetryReason,

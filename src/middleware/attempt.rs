@@ -9,8 +9,9 @@ use reqwest_middleware::{Next, Result};
 
 use super::body_factory::BodyFactory;
 use super::retry_scope::RetryScope;
-use super::time::Instant;
-use super::{BoxFuture, RetryError, buffer, time};
+use super::{BoxFuture, RetryError, buffer};
+use crate::time;
+use crate::time::Instant;
 
 /// All that an attempt does besides sending; most do nothing.
 #[derive(Debug)]

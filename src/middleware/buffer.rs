@@ -12,7 +12,7 @@ use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
 use reqwest_middleware::Result;
 
-use super::time;
+use crate::time;
 
 /// The whole body of a response, among its extensions as long as the call goes on.
 #[derive(Clone)]

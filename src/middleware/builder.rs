@@ -5,9 +5,10 @@ use std::time::SystemTime;
 use rand::Rng;
 
 use super::generator::Generator;
-use super::time::WallClock;
 use super::{DeliveryProof, DrainLimits, RetryMiddleware};
+use crate::origin::{Cooldown, RetryBudget};
 use crate::policy::{PolicyError, RetryPolicy};
+use crate::time::WallClock;
 
 /// Builds a [`RetryMiddleware`].
 #[derive(Debug)]
@@ -15,6 +16,8 @@ use crate::policy::{PolicyError, RetryPolicy};
 pub struct RetryMiddlewareBuilder {
     policy: RetryPolicy,
     proof: Option<DeliveryProof>,
+    budget: Option<RetryBudget>,
+    cooldown: Option<Cooldown>,
     drain: DrainLimits,
     buffer_body: Option<u64>,
     wraps_errors: bool,
@@ -27,6 +30,8 @@ impl RetryMiddlewareBuilder {
         Self {
             policy,
             proof: None,
+            budget: Some(RetryBudget::default()),
+            cooldown: None,
             drain: DrainLimits::default(),
             buffer_body: None,
             wraps_errors: false,
@@ -39,6 +44,26 @@ impl RetryMiddlewareBuilder {
     /// proven not to have been processed. **Default**: none, so that nothing lifts it.
     pub fn delivery_proof(mut self, proof: DeliveryProof) -> Self {
         self.proof = Some(proof);
+        self
+    }
+
+    /// The budget of the resends, for this client or shared with others. **Default**: one of its own, of
+    /// 100 tokens for each origin.
+    pub fn budget(mut self, budget: RetryBudget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// No budget: whatever state a server is in, each request is sent as often as the policy allows.
+    pub fn without_budget(mut self) -> Self {
+        self.budget = None;
+        self
+    }
+
+    /// Keeps all requests of this client from an origin for as long as a 429 or 503 of it asks.
+    /// **Default**: none, so that each request learns for itself.
+    pub fn cooldown(mut self, cooldown: Cooldown) -> Self {
+        self.cooldown = Some(cooldown);
         self
     }
 
@@ -97,16 +122,16 @@ impl RetryMiddlewareBuilder {
     }
 
     pub(super) fn build_unchecked(self) -> RetryMiddleware {
-        let Self { policy, proof, drain, buffer_body, wraps_errors, wall_clock, generator } = self;
-        let observed = proof.is_some();
         RetryMiddleware {
-            policy,
-            observed,
-            drain,
-            buffer_body,
-            wraps_errors,
-            wall_clock,
-            generator,
+            observed: self.proof.is_some(),
+            policy: self.policy,
+            budget: self.budget,
+            cooldown: self.cooldown,
+            drain: self.drain,
+            buffer_body: self.buffer_body,
+            wraps_errors: self.wraps_errors,
+            wall_clock: self.wall_clock,
+            generator: self.generator,
         }
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Extensions, HeaderMap, Method};
+use http::{Extensions, HeaderMap, Method, StatusCode};
 use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Next, Result};
 
 use super::attempt::Around;
 use super::attempt_scope::{Ended, InScope};
 use super::body_factory::BodyFactory;
+use super::gate::Gate;
 use super::history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
 use super::proof::Target;
 use super::replay::Replay;
@@ -17,12 +18,13 @@ use super::request_ext::RequestOptions;
 use super::resend_count::ResendCount;
 use super::retry_scope::RetryScope;
 use super::shared_session::SharedSession;
-use super::time::Instant;
 use super::wait::{Wait, Woken};
 use super::{BoxFuture, RetryError, RetryErrorExt as _, RetryMiddleware, buffer, observe, proof};
+use crate::origin::{Account, Key};
 use crate::policy::{
-    Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
+    DelaySource, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
 };
+use crate::time::Instant;
 
 /// One logical request. It is part of the future of every call, so it stays small: what only a
 /// failed attempt needs is in [`Progress`].
@@ -40,16 +42,23 @@ pub(super) struct Call<'a> {
     class: RetryableMethod,
     /// Whether an attempt can be proven not to have been processed.
     provable: bool,
-    /// Where the request goes, if classifiers may ask.
-    target: Option<Box<Url>>,
+    /// Where the request goes, if anybody may ask although it is not kept.
+    destination: Option<Box<Destination>>,
     /// When the call began, if anybody may ask.
     started: Option<Instant>,
+}
+
+struct Destination {
+    url: Url,
+    cooldown_key: Option<Key>,
 }
 
 /// What is known once an attempt has failed.
 struct Progress {
     session: RetrySession,
     attempts: Vec<AttemptRecord>,
+    /// With the budget. Where none is there, no resend can follow.
+    account: Option<Account>,
 }
 
 /// What follows an attempt.
@@ -81,13 +90,16 @@ impl<'a> Call<'a> {
         }
         let class = policy.method_class(request.method(), request.headers());
         if let Some(session) = session {
-            session.begin(class, request.method(), request.url());
+            session.begin(class, request.method(), request.url(), retry.budget.as_ref());
         }
+        let may_be_asked = policy.has_classifiers()
+            || retry.cooldown.is_some()
+            || retry.budget.as_ref().is_some_and(|budget| budget.sick_origins() > 0);
         Self {
             class,
             method: request.method().clone(),
             provable: retry.observed && !makes_body && proof::is_observable(&request),
-            target: policy.has_classifiers().then(|| Box::new(request.url().clone())),
+            destination: may_be_asked.then(|| Box::new(Destination::of(&request, retry))),
             started: (policy.deadline().is_some()
                 || policy.has_classifiers()
                 || scope.is_some()
@@ -162,9 +174,40 @@ impl<'a> Call<'a> {
         self.finish(Vec::new(), reason, Err(error.into())).err()
     }
 
+    /// The budget's account for this call, if its URL is still known.
+    fn account(&self) -> Option<Account> {
+        match self.shared_session() {
+            Some(shared) => shared.take_account(),
+            None => {
+                self.retry.budget.as_ref().zip(self.url()).map(|(budget, url)| budget.account(url))
+            }
+        }
+    }
+
+    fn url(&self) -> Option<&Url> {
+        let destination = self.destination.as_ref().map(|destination| &destination.url);
+        destination.or_else(|| self.replay.request().map(Request::url))
+    }
+
+    fn gate(&self) -> Option<Gate<'_>> {
+        let cooldown = self.retry.cooldown.as_ref()?;
+        Some(Gate::new(cooldown, self.destination.as_ref()?.cooldown_key?, &self.policy))
+    }
+
+    /// The wait for a cooldown before the first attempt, if there is one. It gives the error that ends the
+    /// call, if that may not go on.
+    pub(super) fn held_back(&self) -> Option<BoxFuture<'_, Option<reqwest_middleware::Error>>> {
+        self.gate()?.closed_for()?;
+        Some(Box::pin(async move {
+            let wait = Wait { delay: Duration::ZERO, outcome: None };
+            let (reason, result) = self.interrupted(wait).await?;
+            self.finish(Vec::new(), reason, result).err()
+        }))
+    }
+
     /// The first attempt of this call sends the caller's own request.
     pub(super) fn send_first(&mut self) -> InScope<'_> {
-        let number = self.shared_session().map_or(1, SharedSession::attempts);
+        let number = self.shared_session().map_or(1, SharedSession::sent);
         let keep = self.policy.may_resend(self.class, number, self.provable);
         let request = self.replay.first(self.extensions, keep);
         ResendCount::of_attempt(number).put_into(self.extensions);
@@ -203,12 +246,24 @@ impl<'a> Call<'a> {
         match ended.result {
             Ok(response)
                 if self.tracker().is_none()
+                    && self.shared_session().is_none()
                     && !self.can_cancel()
                     && self.policy.completes(response.status()) =>
             {
+                if self.retry.budget.as_ref().is_some_and(|budget| budget.sick_origins() > 0) {
+                    self.answered_at_once();
+                }
                 Step::Return(Ok(response))
             }
             _ => self.after_failure(ended),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn answered_at_once(&self) {
+        if let Some(mut account) = self.account() {
+            account.answered();
         }
     }
 
@@ -217,7 +272,8 @@ impl<'a> Call<'a> {
     #[cold]
     #[inline(never)]
     fn after_failure(&mut self, ended: Ended) -> Step<BoxFuture<'_, Result<Response>>> {
-        let mut progress = Progress { session: self.session(), attempts: Vec::new() };
+        let (session, account) = (self.session(), self.account());
+        let mut progress = Progress { session, attempts: Vec::new(), account };
         match self.judge(&mut progress, ended) {
             Step::Return(result) => Step::Return(result),
             Step::Go(wait) => Step::Go(Box::pin(self.resend(progress, wait))),
@@ -226,16 +282,11 @@ impl<'a> Call<'a> {
 
     async fn resend(&mut self, mut progress: Progress, mut wait: Wait) -> Result<Response> {
         loop {
-            let woken = wait.run(self.retry.drain, self.scope.as_deref()).await;
-            let interrupted = match woken {
-                Woken::InTime => self.refusal().map(|(reason, error)| (reason, Err(error.into()))),
-                Woken::Cancelled(outcome) => {
-                    let outcome = outcome.unwrap_or_else(|| Err(RetryError::cancelled().into()));
-                    Some((StopReason::Cancelled, outcome))
-                }
-            };
-            if let Some((reason, outcome)) = interrupted {
+            if let Some((reason, outcome)) = self.interrupted(wait).await {
                 return self.finish(progress.attempts, reason, outcome);
+            }
+            if let Some(account) = &mut progress.account {
+                account.sent();
             }
             let ended = self.send_again(&progress.session).await;
             match self.judge(&mut progress, ended) {
@@ -245,23 +296,49 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Waits, and longer where a cooldown asks for it. Gives the end of the call, if that may not go on.
+    async fn interrupted(&self, wait: Wait) -> Option<(StopReason, Result<Response>)> {
+        let mut gate = self.gate();
+        let longer = || {
+            let wait = gate.as_mut().and_then(|gate| gate.wait(&self.retry.generator));
+            match (wait, self.time_left()) {
+                (Some(wait), Some(left)) if left <= wait => Err(StopReason::DeadlineWouldPass),
+                _ => Ok(wait),
+            }
+        };
+        match wait.run(self.retry.drain, self.scope.as_deref(), longer).await {
+            Woken::InTime => self.refusal().map(|(reason, error)| (reason, Err(error.into()))),
+            Woken::Interrupted(reason, outcome) => {
+                let error = match reason {
+                    StopReason::Cancelled => RetryError::cancelled,
+                    _ => RetryError::deadline,
+                };
+                Some((reason, outcome.unwrap_or_else(|| Err(error().into()))))
+            }
+        }
+    }
+
     /// Decides what follows an attempt: a wait and a resend, or the result as it is.
     fn judge(&self, progress: &mut Progress, ended: Ended) -> Step<Wait> {
-        let record = self.decide(&mut progress.session, &ended);
+        let record = self.decide(progress, &ended);
         progress.attempts.push(record);
         observe::decided(&self.method, self.replay.request().map(Request::url), &record);
         match record.decision() {
             RetryDecision::RetryAfter { delay, .. } => {
-                Step::Go(Wait { delay, outcome: ended.result })
+                Step::Go(Wait { delay, outcome: Some(ended.result) })
             }
             RetryDecision::DoNotRetry { reason } => {
+                if let Some(shared) = self.shared_session() {
+                    shared.keep_account(progress.account.take());
+                }
                 let attempts = std::mem::take(&mut progress.attempts);
                 Step::Return(self.finish(attempts, reason, ended.result))
             }
         }
     }
 
-    fn decide(&self, session: &mut RetrySession, ended: &Ended) -> AttemptRecord {
+    fn decide(&self, progress: &mut Progress, ended: &Ended) -> AttemptRecord {
+        let Progress { session, account, .. } = progress;
         if let Some(shared) = self.shared_session() {
             *session = shared.session(self.class);
         }
@@ -290,7 +367,8 @@ impl<'a> Call<'a> {
         let now = self.retry.wall_clock.now();
         let elapsed = self.elapsed().unwrap_or_default();
         let deadline = self.time_left_in_scope().map(|left| elapsed.saturating_add(left));
-        let (host, path) = target(self.target.as_deref());
+        let destination = self.destination.as_ref().map(|destination| &destination.url);
+        let (host, path) = target(destination);
         let attempt = session
             .attempt_ended(&self.method, outcome, now)
             .with_target(host, path)
@@ -299,16 +377,38 @@ impl<'a> Call<'a> {
             .with_deadline(deadline);
         let not_processed = session.policy().proves_not_processed(&attempt);
         let mut decision = session.decide(&attempt, &mut self.retry.generator.draws());
-        if let Some(reason) = self.veto(&decision, &ended.result) {
-            decision = RetryDecision::DoNotRetry { reason };
-        }
-        if let (Some(shared), Some(_)) = (self.shared_session(), decision.delay()) {
-            shared.moved_on(session);
-        }
         let server_delay = match outcome {
             Outcome::Response { headers, .. } => session.policy().server_delay(headers, now),
             Outcome::Fault { .. } => None,
         };
+        if let (Some(gate), Some(asked), true) =
+            (self.gate(), server_delay, outcome.status().is_some_and(asks_for_quiet))
+        {
+            gate.close(asked);
+        }
+        if let Some(reason) = self.veto(&decision, &ended.result) {
+            decision = RetryDecision::DoNotRetry { reason };
+        }
+        if let Some(account) = account {
+            let is_paced = recorded.status() == Some(StatusCode::TOO_MANY_REQUESTS)
+                && decision.delay_source() == Some(DelaySource::Server)
+                && decision.delay() >= server_delay;
+            match decision.stop_reason() {
+                None if is_paced => account.take_none(),
+                None if account.take() => {}
+                None => {
+                    decision = RetryDecision::DoNotRetry { reason: StopReason::BudgetExhausted };
+                }
+                Some(reason) if recorded.status().is_some() && !reason.is_giving_up() => {
+                    account.answered();
+                }
+                Some(_) if was_not_sent(&ended.result) => account.not_sent(),
+                Some(_) => {}
+            }
+        }
+        if let (Some(shared), Some(_)) = (self.shared_session(), decision.delay()) {
+            shared.moved_on(session);
+        }
         AttemptRecord::new(number, recorded, not_processed, server_delay, decision)
     }
 
@@ -340,8 +440,7 @@ impl<'a> Call<'a> {
     /// What the policy does not know: why there is no resend, although it would allow one, or does not
     /// know that time ran out.
     fn veto(&self, decision: &RetryDecision, result: &Result<Response>) -> Option<StopReason> {
-        let ours =
-            result.as_ref().err().and_then(|error| error.retry_error()).filter(|it| it.is_new());
+        let ours = new_error(result);
         if ours.is_some_and(RetryError::is_deadline) && self.time_left() == Some(Duration::ZERO) {
             Some(StopReason::DeadlinePassed)
         } else if ours.is_some_and(RetryError::is_cancelled) {
@@ -352,8 +451,11 @@ impl<'a> Call<'a> {
             Some(StopReason::Permanent)
         } else if !self.replay.is_possible() {
             Some(StopReason::BodyNotReplayable)
+        } else if self.is_cancelled() {
+            Some(StopReason::Cancelled)
         } else {
-            self.is_cancelled().then_some(StopReason::Cancelled)
+            let closed = self.gate()?.closed_for()?;
+            (self.time_left()? <= closed).then_some(StopReason::DeadlineWouldPass)
         }
     }
 
@@ -381,6 +483,28 @@ impl<'a> Call<'a> {
         }
         result
     }
+}
+
+impl Destination {
+    fn of(request: &Request, retry: &RetryMiddleware) -> Self {
+        let cooldown_key = retry.cooldown.as_ref().and_then(|cooldown| cooldown.key(request));
+        Self { url: request.url().clone(), cooldown_key }
+    }
+}
+
+/// An error that the layer made for this very attempt.
+fn new_error(result: &Result<Response>) -> Option<&RetryError> {
+    result.as_ref().err()?.retry_error().filter(|error| error.is_new())
+}
+
+/// Whether the attempt ended before it was sent.
+fn was_not_sent(result: &Result<Response>) -> bool {
+    new_error(result).is_some_and(|error| error.is_body() || error.is_cancelled())
+}
+
+/// The statuses by which a server asks for quiet, if it says for how long (RFC 6585 4, RFC 9110 15.6.4).
+fn asks_for_quiet(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }
 
 /// The host and path that classifiers are told.

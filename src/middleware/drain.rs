@@ -13,7 +13,8 @@ use hyper::body::{Body as _, Bytes, Frame};
 use reqwest::{Body, Response, Url};
 
 use super::buffer::Rebuilt;
-use super::{BoxFuture, buffer, time};
+use super::{BoxFuture, buffer};
+use crate::time;
 
 /// How much of a discarded response is read, so that its connection can be used again.
 ///

@@ -5,14 +5,14 @@
 //! | what happens to a call? | `call` (the loop), `retry_middleware` (its entry), `builder` |
 //! | what is sent again? | `replay`, `body_factory` |
 //! | what goes round an attempt? | `attempt`; `attempt_scope` (what it knows of itself), `resend_count` |
-//! | what lies between two? | `wait`; `drain` (what becomes of the response) |
+//! | what lies between two? | `wait`; `gate` (longer, where an origin is closed); `drain` (what becomes of the response) |
 //! | how is a body read inside the attempt? | `buffer` |
 //! | what limits a task? | `retry_scope` |
 //! | what can a single request ask for? | `request_ext`, `shared_session` |
 //! | what proves that it was not processed? | `proof` |
 //! | what errors does it make itself? | `error` |
 //! | what is told, and to whom? | `history` (the caller), `observe` (the operator) |
-//! | where do time and randomness come from? | `time`, `generator` |
+//! | where does randomness come from? | `generator` |
 
 mod attempt;
 mod attempt_scope;
@@ -22,6 +22,7 @@ mod builder;
 mod call;
 mod drain;
 mod error;
+mod gate;
 mod generator;
 mod history;
 mod observe;
@@ -32,7 +33,6 @@ mod resend_count;
 mod retry_middleware;
 mod retry_scope;
 mod shared_session;
-mod time;
 mod wait;
 
 use std::pin::Pin;

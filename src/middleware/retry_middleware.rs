@@ -6,9 +6,10 @@ use reqwest_middleware::{Middleware, Next, Result};
 
 use super::call::{Call, Step};
 use super::generator::Generator;
-use super::time::WallClock;
 use super::{BoxFuture, DrainLimits, ResendCount, RetryMiddlewareBuilder, attempt_scope, observe};
+use crate::origin::{Cooldown, RetryBudget};
 use crate::policy::RetryPolicy;
+use crate::time::WallClock;
 
 /// Applies a [`RetryPolicy`] to every request of a client, with no change at the call site.
 ///
@@ -20,7 +21,8 @@ use crate::policy::RetryPolicy;
 /// - A body that can't be sent again (a stream) is sent once, unless a
 ///   [factory](crate::RetryRequestExt::body_factory) makes it anew.
 /// - A response that is not handed out is [drained](crate::DrainLimits) during the wait.
-/// - Dropping the call's future stops everything; there are no tasks and no state behind it.
+/// - Resends are limited by a [`RetryBudget`], so that they can't keep a sick server down.
+/// - Dropping the call's future stops everything; there are no tasks behind it.
 /// - A second one in the same chain passes through, so that attempts do not multiply: the outermost
 ///   policy decides, with `ClientBuilder::from_client` that of the base client. It is told by the
 ///   extensions map that the chain passes on: a layer that passes on a map of its own hides it, and
@@ -44,6 +46,8 @@ pub struct RetryMiddleware {
     pub(super) policy: RetryPolicy,
     /// Whether the client below has the observer of a delivery proof.
     pub(super) observed: bool,
+    pub(super) budget: Option<RetryBudget>,
+    pub(super) cooldown: Option<Cooldown>,
     pub(super) drain: DrainLimits,
     /// How much of a response is read inside the attempt, if any is.
     pub(super) buffer_body: Option<u64>,
@@ -103,6 +107,11 @@ impl Middleware for RetryMiddleware {
         Box::pin(async move {
             if let Some(error) = call.refused() {
                 return Err(error);
+            }
+            if let Some(closed) = call.held_back() {
+                if let Some(error) = closed.await {
+                    return Err(error);
+                }
             }
             let ended = call.send_first().await;
             let resends = match call.after_first(ended) {

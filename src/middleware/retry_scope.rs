@@ -10,8 +10,8 @@ use std::time::Duration;
 use task_local_extensions::{Extensions, get_local_item, with_extensions};
 use tokio_util::sync::CancellationToken;
 
-use super::time::Instant;
 use crate::policy::RetryPolicy;
+use crate::time::Instant;
 
 tokio::task_local! {
     static CURRENT: Arc<RetryScope>;

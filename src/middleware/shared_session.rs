@@ -10,12 +10,13 @@ use reqwest::Url;
 use super::call::target;
 use super::drain::Progress;
 use super::history::{AttemptOutcome, AttemptRecord};
-use super::time::Instant;
 use super::wait::is_cancelled_within;
 use super::{RetryError, RetryScope, observe};
+use crate::origin::{Account, RetryBudget};
 use crate::policy::{
     Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
 };
+use crate::time::Instant;
 
 /// A [`RetrySession`] that a loop of the application's own shares with the middleware, so that both
 /// count the same attempts: for those who read a body as a stream. When it is cut, the response has
@@ -58,12 +59,25 @@ pub struct SharedSession {
     started: Instant,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct State {
     session: RetrySession,
     method: Method,
     /// That of the last request, once there was one.
     url: Option<Url>,
+    /// That of the client that sends the requests.
+    budget: Option<RetryBudget>,
+    /// With the budget. A good answer counts only once its body has been read: when nobody has the session
+    /// any more, and nobody has told of a cut.
+    account: Option<Account>,
+}
+
+impl State {
+    fn take_account(&mut self) -> Option<Account> {
+        let new =
+            || self.budget.as_ref().zip(self.url.as_ref()).map(|(budget, url)| budget.account(url));
+        self.account.take().or_else(new)
+    }
 }
 
 impl SharedSession {
@@ -72,7 +86,7 @@ impl SharedSession {
     pub fn new(policy: RetryPolicy) -> Self {
         // Nothing is known of a request yet: the strictest class.
         let session = RetrySession::new(policy, RetryableMethod::NonIdempotent);
-        let state = State { session, method: Method::GET, url: None };
+        let state = State { session, method: Method::GET, url: None, budget: None, account: None };
         Self { state: Arc::new(Mutex::new(state)), started: Instant::now() }
     }
 
@@ -87,7 +101,10 @@ impl SharedSession {
     /// the delay, then send.
     pub fn decide_after(&self, error: &(dyn Error + 'static)) -> RetryDecision {
         // Not locked while classifiers run.
-        let State { mut session, method, url } = self.lock().clone();
+        let (mut session, method, url, mut account) = {
+            let state = &mut *self.lock();
+            (state.session.clone(), state.method.clone(), state.url.clone(), state.take_account())
+        };
         let number = session.attempts();
         let fault = RetryError::fault_of(error);
         let (scope, elapsed) = (RetryScope::open(), self.elapsed());
@@ -102,6 +119,13 @@ impl SharedSession {
         if decision.delay().is_some() && scope.is_some_and(|scope| scope.is_cancelled()) {
             decision = RetryDecision::DoNotRetry { reason: StopReason::Cancelled };
         }
+        if let Some(account) = &mut account {
+            account.failed();
+            if decision.delay().is_some() && !account.take() {
+                decision = RetryDecision::DoNotRetry { reason: StopReason::BudgetExhausted };
+            }
+        }
+        self.keep_account(account);
         let outcome = AttemptOutcome::Fault(fault);
         let record = AttemptRecord::new(number, outcome, false, None, decision);
         observe::decided(&method, url.as_ref(), &record);
@@ -134,12 +158,36 @@ impl SharedSession {
         self.started.elapsed()
     }
 
-    /// A request of this class is about to be sent.
-    pub(super) fn begin(&self, class: RetryableMethod, method: &Method, url: &Url) {
+    /// A request of this class is about to be sent, by a client with this budget.
+    pub(super) fn begin(
+        &self,
+        class: RetryableMethod,
+        method: &Method,
+        url: &Url,
+        budget: Option<&RetryBudget>,
+    ) {
         let state = &mut *self.lock();
+        state.budget = budget.cloned();
         state.session.set_class(class);
         state.method.clone_from(method);
         state.url = Some(url.clone());
+    }
+
+    /// The number of the attempt that is on its way now.
+    pub(super) fn sent(&self) -> u32 {
+        let state = &mut *self.lock();
+        if let Some(account) = &mut state.account {
+            account.sent();
+        }
+        state.session.attempts()
+    }
+
+    pub(super) fn take_account(&self) -> Option<Account> {
+        self.lock().take_account()
+    }
+
+    pub(super) fn keep_account(&self, account: Option<Account>) {
+        self.lock().account = account;
     }
 
     /// The session as it is, for a request of this class: another one may have begun meanwhile.

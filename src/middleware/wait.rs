@@ -6,29 +6,30 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reqwest::Response;
-use reqwest_middleware::Result;
 
+use super::buffer;
 use super::drain::{Discarded, DrainLimits, Progress};
 use super::retry_scope::RetryScope;
-use super::{buffer, time};
+use crate::policy::StopReason;
+use crate::time;
 
-/// A wait, and the outcome that calls for it.
+/// A wait, and the outcome that calls for it: none before the first attempt.
 pub(super) struct Wait {
     pub(super) delay: Duration,
-    pub(super) outcome: Result<Response>,
+    pub(super) outcome: Option<reqwest_middleware::Result<Response>>,
 }
 
 /// How a wait ended.
 pub(super) enum Woken {
     InTime,
     /// With the outcome, as far as it is whole.
-    Cancelled(Option<Result<Response>>),
+    Interrupted(StopReason, Option<reqwest_middleware::Result<Response>>),
 }
 
 /// What is left of the outcome.
 enum Held {
     Nothing,
-    Whole(Result<Response>),
+    Whole(reqwest_middleware::Result<Response>),
     Part(Discarded),
 }
 
@@ -37,11 +38,11 @@ impl Held {
     /// connection can be used again.
     fn new(wait: Wait, limits: DrainLimits, can_cancel: bool) -> Self {
         match wait.outcome {
-            Ok(response) if buffer::bytes(&response).is_none() => {
+            Some(Ok(response)) if buffer::bytes(&response).is_none() => {
                 Discarded::new(response, limits, wait.delay, can_cancel)
                     .map_or(Self::Nothing, Self::Part)
             }
-            whole if can_cancel => Self::Whole(whole),
+            Some(whole) if can_cancel => Self::Whole(whole),
             _ => Self::Nothing,
         }
     }
@@ -55,7 +56,7 @@ impl Held {
         progress
     }
 
-    fn into_outcome(self) -> Option<Result<Response>> {
+    fn into_outcome(self) -> Option<reqwest_middleware::Result<Response>> {
         match self {
             Self::Nothing => None,
             Self::Whole(outcome) => Some(outcome),
@@ -65,14 +66,26 @@ impl Held {
 }
 
 impl Wait {
-    pub(super) async fn run(self, limits: DrainLimits, scope: Option<&RetryScope>) -> Woken {
-        let delay = self.delay;
+    /// `longer` says, at its end, whether another wait follows, or that it may not.
+    pub(super) async fn run(
+        self,
+        limits: DrainLimits,
+        scope: Option<&RetryScope>,
+        mut longer: impl FnMut() -> Result<Option<Duration>, StopReason>,
+    ) -> Woken {
+        let mut delay = self.delay;
         let mut held = Held::new(self, limits, scope.is_some_and(RetryScope::can_cancel));
-        if is_cancelled_within(delay, scope, |cx| held.read_on(cx)).await {
-            Woken::Cancelled(held.into_outcome())
-        } else {
-            Woken::InTime
-        }
+        let reason = loop {
+            if is_cancelled_within(delay, scope, |cx| held.read_on(cx)).await {
+                break StopReason::Cancelled;
+            }
+            match longer() {
+                Ok(Some(more)) => delay = more,
+                Ok(None) => return Woken::InTime,
+                Err(reason) => break reason,
+            }
+        };
+        Woken::Interrupted(reason, held.into_outcome())
     }
 }
 

@@ -1,4 +1,5 @@
-//! Every default of [`RetryPolicy`](super::RetryPolicy), with the reason for the number.
+//! Every default of [`RetryPolicy`](super::RetryPolicy) and [`RetryBudget`](crate::RetryBudget), with the
+//! reason for the number.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -39,6 +40,20 @@ pub const SERVER_DELAY_SPREAD_DIVISOR: u32 = 10;
 
 /// The stretch of a server's delay never exceeds 5 s.
 pub const MAX_SERVER_DELAY_SPREAD: Duration = Duration::from_secs(5);
+
+/// Tokens of a full retry budget, for each origin: 100 resends.
+///
+/// Enough for a burst of failures at a client of ordinary size; a client that sends a thousand requests
+/// into an outage adds a tenth to them.
+pub const BUDGET_CAPACITY: u32 = 100;
+
+/// What an answer that is not transient adds to the budget: 0.2 tokens, so one resend for five answers,
+/// the ratio of Finagle's and tower's budgets.
+pub const BUDGET_REFILL_PER_ANSWER: f64 = 0.2;
+
+/// Without a debit for 60 s the budget of an origin is full again: a client that asks seldom is not locked
+/// out, and an outage costs at most one bucket a minute.
+pub const BUDGET_REFILL_AFTER: Duration = Duration::from_secs(60);
 
 /// The request field that carries an idempotency key
 /// (draft-ietf-httpapi-idempotency-key-header).

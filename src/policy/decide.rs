@@ -163,6 +163,20 @@ impl RetryPolicy {
         }
     }
 
+    /// How much of a delay that a server `asked` for is waited for; none of one that is over the limit, or
+    /// that the policy ignores.
+    pub(crate) fn followed_delay(&self, asked: Duration) -> Option<Duration> {
+        match self.rules().server_delays {
+            ServerDelays::Ignored => None,
+            delays => delays.allow(asked).ok(),
+        }
+    }
+
+    /// What is waited beyond a delay that a server `asked` for.
+    pub(crate) fn spread<R: Rng + ?Sized>(&self, asked: Duration, rng: &mut R) -> Duration {
+        draw(self.rules().jitter.stretch(asked), rng).saturating_sub(asked)
+    }
+
     fn check_deadline(&self, attempt: &Attempt<'_>, delay: Duration) -> Result<(), StopReason> {
         let wakes = attempt.elapsed().saturating_add(delay);
         let passed = |deadline: Option<Duration>| deadline.is_some_and(|at| wakes >= at);

@@ -188,7 +188,8 @@ pub enum StopReason {
     /// The deadline passed while an attempt was under way, or about to be. Decided by the driver of a
     /// session.
     DeadlinePassed,
-    /// The client's own retry budget is empty. For drivers that have one; the middleware has none yet.
+    /// The client's own [`RetryBudget`](crate::RetryBudget) for this origin is empty. No limit of the
+    /// server's: its outcome is returned as it came. Decided by the driver of a session.
     BudgetExhausted,
     /// The request body can't be sent again. Decided by the driver of a session.
     BodyNotReplayable,
@@ -227,6 +228,9 @@ impl fmt::Display for StopReason {
         match self {
             Self::ServerDelayTooLong { asked, allowed } => {
                 write!(f, "server_delay_too_long (asked {asked:?}, allowed {allowed:?})")
+            }
+            Self::BudgetExhausted => {
+                f.write_str("budget_exhausted (the client's own retry budget is empty)")
             }
             other => f.write_str(other.as_str()),
         }

@@ -17,7 +17,8 @@ use std::time::Duration;
 use http::StatusCode;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use reqwest_typed_retry::{
-    Backoff, DeliveryProof, RetryMiddleware, RetryPolicy, RetryTracker, StatusSet, StopReason,
+    Backoff, DeliveryProof, RetryMiddleware, RetryPolicy, RetryPolicyBuilder, RetryTracker,
+    StatusSet, StopReason,
 };
 use workload::{Protocol, Workload, may_be_repeated};
 
@@ -46,24 +47,25 @@ fn client(kind: Kind, workload: &Workload) -> ClientWithMiddleware {
         .attempt_timeout(ATTEMPT_TIMEOUT);
     // These servers reject before they act; but a redirect may lead to a 429, too.
     let rejections = StatusSet::empty().with(StatusCode::TOO_MANY_REQUESTS);
+    // Every repeatable operation must come to its end, however many fail.
+    let unbounded = |policy: RetryPolicyBuilder| {
+        RetryMiddleware::builder(policy.build().unwrap()).without_budget()
+    };
     let (http, retry) = match kind {
         Kind::Proven | Kind::ForeignProof => {
             let (observed, proof) = DeliveryProof::build(workload.http()).unwrap();
             let blind = || workload.http().retry(reqwest::retry::never()).build().unwrap();
             let http = if kind == Kind::Proven { observed } else { blind() };
-            let policy = policy.not_processed_statuses(rejections).build().unwrap();
-            let retry = RetryMiddleware::builder(policy).delivery_proof(proof).build().unwrap();
-            (http, retry)
+            let policy = policy.not_processed_statuses(rejections);
+            (http, unbounded(policy).delivery_proof(proof))
         }
         Kind::NoProof => {
             let http = workload.http().retry(reqwest::retry::never()).build().unwrap();
-            (http, RetryMiddleware::new(policy.build().unwrap()))
+            (http, unbounded(policy))
         }
-        Kind::NoProofDefaultRetry => {
-            (workload.http().build().unwrap(), RetryMiddleware::new(policy.build().unwrap()))
-        }
+        Kind::NoProofDefaultRetry => (workload.http().build().unwrap(), unbounded(policy)),
     };
-    ClientBuilder::new(http).with(retry).build()
+    ClientBuilder::new(http).with(retry.build().unwrap()).build()
 }
 
 #[derive(Default)]

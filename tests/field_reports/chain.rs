@@ -30,7 +30,10 @@ fn any_number_of_attempts_needs_no_more_stack_than_one() {
     let unavailable = || Reply::status(StatusCode::SERVICE_UNAVAILABLE);
     let replies = std::iter::repeat_with(unavailable).take(RESENDS);
     let script = Script::new(replies.chain([Reply::status(StatusCode::OK)]));
-    let client = scripted(no_waits().max_attempts(501), &script);
+    let policy = no_waits().max_attempts(501).build().unwrap();
+    let retry = RetryMiddleware::builder(policy).without_budget().build().unwrap();
+    let client =
+        ClientBuilder::new(reqwest::Client::new()).with(retry).with(script.clone()).build();
     let call = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let call = client.get(SCRIPTED).send();

@@ -6,11 +6,11 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-pub(super) use tokio::time::Instant;
+pub(crate) use tokio::time::Instant;
 
 /// A zero wait touches no timer. It gives way all the same, so that a call whose attempts are ready
 /// at once can be dropped, and leaves the thread to others and to what has arrived.
-pub(super) async fn sleep(delay: Duration) {
+pub(crate) async fn sleep(delay: Duration) {
     if delay.is_zero() {
         tokio::task::yield_now().await;
     } else {
@@ -19,19 +19,19 @@ pub(super) async fn sleep(delay: Duration) {
 }
 
 /// What `work` gives, if it is there in time.
-pub(super) async fn timeout<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn timeout<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, work).await.ok()
 }
 
 /// The wall clock, for HTTP dates alone.
-pub(super) struct WallClock(Box<dyn Fn() -> SystemTime + Send + Sync>);
+pub(crate) struct WallClock(Box<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl WallClock {
-    pub(super) fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Box::new(now))
     }
 
-    pub(super) fn now(&self) -> SystemTime {
+    pub(crate) fn now(&self) -> SystemTime {
         (self.0)()
     }
 }

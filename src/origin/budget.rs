@@ -1,0 +1,216 @@
+//! How many resends a client may add to what an origin has to bear.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+
+use super::account::Account;
+use super::bucket::TOKEN;
+use super::key::{Key, Keys};
+use super::sick_origins::{Home, SickOrigins};
+use crate::policy::{PolicyError, constants};
+use crate::time::Instant;
+
+/// Keeps resends from being what a sick server is kept down by: a bucket of tokens for each origin
+/// (scheme, host, port of the request as the caller made it).
+///
+/// - A resend **takes** one token. Where there is none, the outcome in hand comes back, with the reason
+///   [`BudgetExhausted`](crate::StopReason::BudgetExhausted).
+/// - A resend that brings an answer which is not transient gives its token **back**; so does one that is
+///   never sent, because the call was dropped or cancelled during the wait. Every such answer, also to a
+///   first attempt, **adds** a fifth of a token. Faults add nothing.
+/// - The resend after a **429 whose wait the server set** takes none: the server paces it.
+/// - An origin is full to begin with, and again **after 60 s** in which no token was taken.
+///
+/// So in an outage a client adds 100 resends at most, and 100 more for each minute without one: with
+/// `N` requests, 1 + 100/`N` times the load, and not the number of attempts. What that means for many
+/// clients is in `docs/fleets.md`.
+///
+/// A client has a budget of its own unless it is given one; clones are the same budget, so that several
+/// clients can share it. It keeps state for origins of which a token was taken only, for at most 1,024 of
+/// them; those beyond share one bucket. No part of a URL is kept.
+///
+/// ```
+/// use reqwest_typed_retry::{RetryBudget, RetryMiddleware, RetryPolicy};
+///
+/// let budget = RetryBudget::builder().capacity(500).build()?;
+/// let policy = RetryPolicy::default();
+/// let one = RetryMiddleware::builder(policy.clone()).budget(budget.clone()).build()?;
+/// let other = RetryMiddleware::builder(policy).budget(budget.clone()).build()?;
+/// assert_eq!(budget.level(&"http://localhost/".parse()?), 500.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct RetryBudget {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: RetryBudgetBuilder,
+    /// In thousandths of a token.
+    refill: u64,
+    made: Instant,
+    keys: Keys,
+    origins: SickOrigins,
+}
+
+impl RetryBudget {
+    /// A builder that starts from the defaults.
+    pub fn builder() -> RetryBudgetBuilder {
+        RetryBudgetBuilder {
+            capacity: constants::BUDGET_CAPACITY,
+            refill_per_answer: constants::BUDGET_REFILL_PER_ANSWER,
+            refill_after: constants::BUDGET_REFILL_AFTER,
+        }
+    }
+
+    /// How many tokens there are for the origin of `url`; thousandths count.
+    #[must_use]
+    pub fn level(&self, url: &Url) -> f64 {
+        let level = self.shared.origins.level(self.shared.keys.of_origin(url), self.now());
+        in_tokens(level)
+    }
+
+    /// How many origins have less than a full bucket, or had within the last minute or so.
+    #[must_use]
+    pub fn sick_origins(&self) -> usize {
+        self.shared.origins.count()
+    }
+
+    /// One call's dealings with it.
+    pub(crate) fn account(&self, url: &Url) -> Account {
+        Account::new(self.clone(), self.shared.keys.of_origin(url))
+    }
+
+    pub(super) fn take(&self, key: Key) -> Option<Home> {
+        self.shared.origins.take(key, self.now())
+    }
+
+    /// Gives back a token and, if there was an answer, what that adds.
+    pub(super) fn give_back(&self, key: Key, token: Option<Home>, is_answered: bool) {
+        let token_amount = token.map_or(0, |_| TOKEN);
+        let refill = if is_answered { self.shared.refill } else { 0 };
+        let home = token.unwrap_or(Home::Own);
+        if self.sick_origins() > 0 {
+            self.shared.origins.give(key, home, token_amount.saturating_add(refill), self.now());
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.shared.made.elapsed()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a capacity of u32::MAX tokens is below 2^53")]
+fn in_tokens(thousandths: u64) -> f64 {
+    thousandths as f64 / TOKEN as f64
+}
+
+/// A share from 0 to 1, if it is one and a whole number of thousandths.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "0 to 1000 are in the range of both"
+)]
+fn in_thousandths(share: f64) -> Option<u64> {
+    let exactly = share * 1_000.0;
+    let is_whole = (exactly - exactly.round()).abs() < 1e-6;
+    ((0.0..=1.0).contains(&share) && is_whole).then_some(exactly.round() as u64)
+}
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        let settings = Self::builder();
+        // Unreachable fallback: the defaults keep the rules, which a test pins.
+        let refill = in_thousandths(settings.refill_per_answer).unwrap_or(0);
+        settings.build_unchecked(refill)
+    }
+}
+
+impl fmt::Debug for RetryBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RetryBudgetBuilder { capacity, refill_per_answer, refill_after } =
+            &self.shared.settings;
+        f.debug_struct("RetryBudget")
+            .field("capacity", capacity)
+            .field("refill_per_answer", refill_per_answer)
+            .field("refill_after", refill_after)
+            .field("sick_origins", &self.sick_origins())
+            .finish()
+    }
+}
+
+/// Builds a [`RetryBudget`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RetryBudgetBuilder {
+    capacity: u32,
+    refill_per_answer: f64,
+    refill_after: Duration,
+}
+
+impl RetryBudgetBuilder {
+    /// How many resends an origin may be sent that bring nothing. **Default**: 100. With 0 only what the
+    /// server itself paces is sent again.
+    pub fn capacity(mut self, tokens: u32) -> Self {
+        self.capacity = tokens;
+        self
+    }
+
+    /// What an answer that is not transient adds, as a share of a token, in thousandths. **Default**:
+    /// 0.2, one resend for five answers.
+    pub fn refill_per_answer(mut self, share: f64) -> Self {
+        self.refill_per_answer = share;
+        self
+    }
+
+    /// After how long without a debit an origin has all its tokens again. **Default**: 60 s.
+    pub fn refill_after(mut self, time: Duration) -> Self {
+        self.refill_after = time;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// If `refill_per_answer` is not between 0 and 1, or not in whole thousandths; or if `refill_after` is
+    /// less than a second, which would leave no budget.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::RetryBudget;
+    ///
+    /// let error = RetryBudget::builder().refill_per_answer(-0.2).build().unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "refill_per_answer is -0.2, but it must be between 0 and 1, in whole thousandths"
+    /// );
+    /// ```
+    pub fn build(self) -> Result<RetryBudget, PolicyError> {
+        let share = self.refill_per_answer;
+        let refill = in_thousandths(share).ok_or_else(|| {
+            let rule = "it must be between 0 and 1, in whole thousandths";
+            PolicyError::new("refill_per_answer", share, rule)
+        })?;
+        if self.refill_after < MIN_REFILL_AFTER {
+            let rule = "it must be at least 1s: less would leave no budget";
+            return Err(PolicyError::new("refill_after", self.refill_after, rule));
+        }
+        Ok(self.build_unchecked(refill))
+    }
+
+    fn build_unchecked(self, refill: u64) -> RetryBudget {
+        let capacity = u64::from(self.capacity) * TOKEN;
+        let shared = Shared {
+            refill,
+            made: Instant::now(),
+            keys: Keys::default(),
+            origins: SickOrigins::new(capacity, self.refill_after),
+            settings: self,
+        };
+        RetryBudget { shared: Arc::new(shared) }
+    }
+}
+
+const MIN_REFILL_AFTER: Duration = Duration::from_secs(1);

@@ -1,0 +1,148 @@
+//! Origins that asked for quiet.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reqwest::Request;
+
+use super::key::{Key, Keys};
+use crate::time::Instant;
+
+/// How many keys are closed at the same time, at most. One more is not closed: its requests learn from
+/// the server, each for itself, as without a cooldown.
+const MAX_CLOSED: usize = 1_024;
+
+/// Lets the requests of a client learn from each other: a 429 or 503 with a server delay closes its origin
+/// until then, and no attempt of any request goes there meanwhile. It opens for each request at a moment of
+/// its own, spread like the waits that servers ask for. Off unless it is set by
+/// [`RetryMiddlewareBuilder::cooldown`](crate::RetryMiddlewareBuilder::cooldown).
+///
+/// - What the policy does with server delays holds here too: what is over its limit closes nothing,
+///   what it clamps closes for as long, and a policy that ignores them neither closes nor waits. No attempt
+///   waits here longer than the limit, however often the origin closes again.
+/// - The wait counts against the deadline, and not as an attempt. One that could not end before the
+///   deadline never starts: a first attempt then fails at once by
+///   [`RetryError::is_deadline`](crate::RetryError::is_deadline).
+/// - Attempts that are on the wire as the first answer comes go on.
+///
+/// Clones are the same cooldown, so that several clients can share it. At most 1,024 keys are closed at the
+/// same time; only hashes of them are kept.
+///
+/// ```
+/// use reqwest_typed_retry::{Cooldown, RetryMiddleware, RetryPolicy};
+///
+/// let by_origin = Cooldown::by_origin();
+/// // An API that counts for each of its customers.
+/// let by_customer = Cooldown::by_key(|request| {
+///     let customer = request.headers().get("x-customer")?.to_str().ok()?;
+///     Some(customer.to_owned())
+/// });
+/// let retry = RetryMiddleware::builder(RetryPolicy::default()).cooldown(by_origin).build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Cooldown {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    by: By,
+    keys: Keys,
+    /// How many keys there are in `closed`.
+    count: AtomicUsize,
+    closed: Mutex<HashMap<Key, Closed>>,
+}
+
+enum By {
+    Origin,
+    Key(KeyOf),
+}
+
+type KeyOf = Box<dyn Fn(&Request) -> Option<String> + Send + Sync>;
+
+/// What a server asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed {
+    pub(crate) until: Instant,
+    pub(crate) asked: Duration,
+}
+
+impl Cooldown {
+    /// For each origin: scheme, host and port of the request as the caller made it.
+    #[must_use]
+    pub fn by_origin() -> Self {
+        Self::new(By::Origin)
+    }
+
+    /// For each key that `key` gives. A request without one neither closes anything nor waits. It is
+    /// asked once a call, before the first attempt.
+    #[must_use]
+    pub fn by_key(key: impl Fn(&Request) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self::new(By::Key(Box::new(key)))
+    }
+
+    fn new(by: By) -> Self {
+        let shared = Shared {
+            by,
+            keys: Keys::default(),
+            count: AtomicUsize::new(0),
+            closed: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn key(&self, request: &Request) -> Option<Key> {
+        let Shared { by, keys, .. } = &*self.shared;
+        match by {
+            By::Origin => Some(keys.of_origin(request.url())),
+            By::Key(key) => key(request).map(|name| keys.of(&name)),
+        }
+    }
+
+    /// Until then, unless it is closed for longer already.
+    pub(crate) fn close(&self, key: Key, now: Instant, asked: Duration) {
+        let Some(until) = now.checked_add(asked) else { return };
+        let mut closed = self.lock();
+        if closed.len() >= MAX_CLOSED {
+            closed.retain(|_, closed| closed.until > now);
+        }
+        let is_longer = closed.get(&key).is_none_or(|known| known.until < until);
+        if is_longer && (closed.len() < MAX_CLOSED || closed.contains_key(&key)) {
+            closed.insert(key, Closed { until, asked });
+        }
+        self.shared.count.store(closed.len(), Ordering::Relaxed);
+    }
+
+    /// What closes it now, if anything does.
+    pub(crate) fn closed(&self, key: Key, now: Instant) -> Option<Closed> {
+        if self.shared.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut closed = self.lock();
+        let known = *closed.get(&key)?;
+        if known.until > now {
+            return Some(known);
+        }
+        closed.remove(&key);
+        self.shared.count.store(closed.len(), Ordering::Relaxed);
+        None
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Closed>> {
+        self.shared.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Cooldown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = match self.shared.by {
+            By::Origin => "origin",
+            By::Key(_) => "key",
+        };
+        let closed = self.shared.count.load(Ordering::Relaxed);
+        f.debug_struct("Cooldown").field("by", &by).field("closed", &closed).finish()
+    }
+}
