@@ -306,7 +306,11 @@ impl<'a> Call<'a> {
                 _ => Ok(wait),
             }
         };
-        match wait.run(self.retry.drain, self.scope.as_deref(), longer).await {
+        // A deadline may refuse the longer wait.
+        let may_be_asked =
+            self.can_cancel() || (self.retry.cooldown.is_some() && self.time_left().is_some());
+        let (drain, scope) = (self.retry.drain, self.scope.as_deref());
+        match wait.run(drain, scope, may_be_asked, longer).await {
             Woken::InTime => self.refusal().map(|(reason, error)| (reason, Err(error.into()))),
             Woken::Interrupted(reason, outcome) => {
                 let error = match reason {

@@ -34,15 +34,15 @@ enum Held {
 }
 
 impl Held {
-    /// What a cancellation could ask for is kept; without one a response is read only so that its
-    /// connection can be used again.
-    fn new(wait: Wait, limits: DrainLimits, can_cancel: bool) -> Self {
+    /// What somebody could ask for is kept; else a response is read only so that its connection can be used
+    /// again.
+    fn new(wait: Wait, limits: DrainLimits, may_be_asked: bool) -> Self {
         match wait.outcome {
             Some(Ok(response)) if buffer::bytes(&response).is_none() => {
-                Discarded::new(response, limits, wait.delay, can_cancel)
+                Discarded::new(response, limits, wait.delay, may_be_asked)
                     .map_or(Self::Nothing, Self::Part)
             }
-            Some(whole) if can_cancel => Self::Whole(whole),
+            Some(whole) if may_be_asked => Self::Whole(whole),
             _ => Self::Nothing,
         }
     }
@@ -66,15 +66,17 @@ impl Held {
 }
 
 impl Wait {
-    /// `longer` says, at its end, whether another wait follows, or that it may not.
+    /// `longer` says, at its end, whether another wait follows, or that it may not. Where it is interrupted,
+    /// the outcome is there if it `may_be_asked` for.
     pub(super) async fn run(
         self,
         limits: DrainLimits,
         scope: Option<&RetryScope>,
+        may_be_asked: bool,
         mut longer: impl FnMut() -> Result<Option<Duration>, StopReason>,
     ) -> Woken {
         let mut delay = self.delay;
-        let mut held = Held::new(self, limits, scope.is_some_and(RetryScope::can_cancel));
+        let mut held = Held::new(self, limits, may_be_asked);
         let reason = loop {
             if is_cancelled_within(delay, scope, |cx| held.read_on(cx)).await {
                 break StopReason::Cancelled;

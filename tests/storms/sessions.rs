@@ -1,0 +1,118 @@
+//! A loop of the application's own and the middleware draw on one budget.
+
+use std::io;
+
+use reqwest_typed_retry::{
+    Backoff, RetryBudget, RetryDecision, RetryPolicy, RetryRequestExt as _, SharedSession,
+    StopReason,
+};
+
+use super::{A, BUSY, OK, Upstream, client, tokens, url};
+
+fn cut() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}
+
+fn session() -> SharedSession {
+    let nothing = Backoff::constant(super::ms(0));
+    SharedSession::new(RetryPolicy::builder().max_attempts(100).backoff(nothing).build().unwrap())
+}
+
+fn level(budget: &RetryBudget) -> f64 {
+    budget.level(&url(A))
+}
+
+/// Downloads for ever, as the body is cut each time.
+async fn download(upstream: &Upstream, budget: &RetryBudget) -> (u32, StopReason) {
+    let (client, session) = (client(upstream, |retry| retry.budget(budget.clone())), session());
+    loop {
+        client.get(A).retry_session(&session).send().await.unwrap();
+        if let RetryDecision::DoNotRetry { reason, .. } = session.decide_after(&cut()) {
+            return (session.attempts(), reason);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cuts_that_the_loop_sees_spend_the_tokens() {
+    let (upstream, budget) = (Upstream::always(OK), tokens(5));
+    // Every head is a good answer, and none of them counts: the body is what fails.
+    assert_eq!(download(&upstream, &budget).await, (6, StopReason::BudgetExhausted));
+    assert_eq!((upstream.count(), level(&budget)), (6, 0.0));
+    // The next one finds nothing.
+    assert_eq!(download(&upstream, &budget).await, (1, StopReason::BudgetExhausted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_middlewares_resends_and_the_loops_are_counted_together() {
+    let upstream = Upstream::new(|arrival| (if arrival.index % 2 == 0 { BUSY } else { OK }, None));
+    let budget = tokens(7);
+    // 503, 200 cut, 503, 200 cut ...: each send but the first takes one.
+    assert_eq!(download(&upstream, &budget).await, (8, StopReason::BudgetExhausted));
+    assert_eq!((upstream.count(), level(&budget)), (8, 0.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_read_whole_gives_its_token_back_at_the_end_of_the_session() {
+    let (upstream, budget) = (Upstream::always(OK), tokens(5));
+    let client = client(&upstream, |retry| retry.budget(budget.clone()));
+    let session = session();
+    for attempt in 1..=3 {
+        client.get(A).retry_session(&session).send().await.unwrap();
+        if attempt < 3 {
+            assert!(session.decide_after(&cut()).delay().is_some());
+            assert_eq!(level(&budget), 5.0 - f64::from(attempt));
+        }
+    }
+    let clone = session.clone();
+    drop(session);
+    assert_eq!(level(&budget), 3.0, "somebody may still tell of a cut");
+    drop(clone);
+    assert_eq!(level(&budget), 4.2, "the one that was cut is spent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_sent_after_all_gives_its_token_back() {
+    let (upstream, budget) = (Upstream::always(OK), tokens(5));
+    let client = client(&upstream, |retry| retry.budget(budget.clone()));
+    let session = session();
+    client.get(A).retry_session(&session).send().await.unwrap();
+    assert!(session.decide_after(&cut()).delay().is_some());
+    assert_eq!(level(&budget), 4.0);
+    drop(session);
+    assert_eq!((level(&budget), budget.sick_origins()), (5.0, 0));
+}
+
+/// A call that was dropped on the wire takes its account with it; the loop opens another.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_request_is_no_way_round_the_budget() {
+    let (upstream, budget) = (Upstream::always(BUSY), tokens(2));
+    let client = client(&upstream, |retry| retry.budget(budget.clone()));
+    let slow = Backoff::constant(super::ms(1_000));
+    let policy = RetryPolicy::builder().max_attempts(100).backoff(slow).build().unwrap();
+    let session = SharedSession::new(policy);
+    let mut decisions = Vec::new();
+    for _ in 0..4 {
+        let call = client.get(A).retry_session(&session).send();
+        // Dropped in the wait of the middleware, if there is one.
+        let _ = tokio::time::timeout(super::ms(1), call).await;
+        decisions.push(session.decide_after(&cut()).stop_reason());
+    }
+    let exhausted = Some(StopReason::BudgetExhausted);
+    assert_eq!(decisions, [None, None, exhausted, exhausted]);
+    assert_eq!(level(&budget), 0.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_budget_nothing_ends_the_loop_but_the_policy() {
+    let upstream = Upstream::always(OK);
+    let (client, session) = (client(&upstream, |retry| retry.without_budget()), session());
+    loop {
+        client.get(A).retry_session(&session).send().await.unwrap();
+        if let RetryDecision::DoNotRetry { reason, .. } = session.decide_after(&cut()) {
+            assert_eq!(reason, StopReason::AttemptsExhausted);
+            break;
+        }
+    }
+    assert_eq!(upstream.count(), 100);
+}
