@@ -45,6 +45,7 @@ fn script(path: &str) -> &'static [(u64, Reply)] {
         "/weak" => &[(1, Cut(2_000_000)), (1, All)],
         "/open-end" => &[(1, WithoutEnd), (1, All)],
         "/no-if-range" => &[(1, Cut(1_000_000)), (2, All), (2, All)],
+        "/sick" => &[(1, Cut(1_000_000)), (1, Cut(1_000_000)), (1, Cut(1_000_000)), (1, All)],
         "/misplaced" => &[(1, Cut(1_000_000)), (1, Misplaced)],
         _ => &[],
     }

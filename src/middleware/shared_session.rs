@@ -26,7 +26,8 @@ use crate::time::Instant;
 /// [carry](crate::RetryRequestExt::retry_session) it, and its deadline runs from its making. That policy
 /// should have no attempt timeout, which would cut a long body: a head timeout, and the client's own
 /// `read_timeout` for a body that stalls, take its place. Clones share the count; it serves one request at a time. A [`RetryScope`] limits it, too.
-/// After the last attempt each further request is still sent once.
+/// After the last attempt each further request is still sent once. The loop's resends draw on the
+/// [`RetryBudget`] of the client, too; a good answer counts there once nobody has the session any more.
 ///
 /// - The cuts that the loop decides on are in no [`RetryHistory`](crate::RetryHistory): ask
 ///   [`attempts`](Self::attempts), or [`decide_after`](Self::decide_after) for the decision.
@@ -96,7 +97,7 @@ impl SharedSession {
         self.lock().session.attempts()
     }
 
-    /// Asks the policy whether another request may follow the current one, whose response failed
+    /// Asks the policy, and the budget of the client, whether another request may follow the current one, whose response failed
     /// with `error` while it was read. If one may, the session moves on to that attempt: wait for
     /// the delay, then send.
     pub fn decide_after(&self, error: &(dyn Error + 'static)) -> RetryDecision {
@@ -138,7 +139,7 @@ impl SharedSession {
     /// [`decide_after`](Self::decide_after), and the wait.
     ///
     /// # Errors
-    /// `error` itself, if the policy allows no further attempt, or a [`RetryScope`] ends the wait.
+    /// `error` itself, if the policy or the budget allows no further attempt, or a [`RetryScope`] ends the wait.
     pub async fn resend_after<E: Error + 'static>(&self, error: E) -> Result<(), E> {
         let RetryDecision::RetryAfter { delay, .. } = self.decide_after(&error) else {
             return Err(error);
