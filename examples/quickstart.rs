@@ -138,7 +138,7 @@ async fn play(
         waited += wait;
     }
     check("time for the waits", elapsed >= waited);
-    check("reason to stop", history.stop_reason() == Some(stop));
+    check("reason to stop", history.stop_reason() == stop);
     let last = script(path).get(sends - 1).and_then(Reply::answer);
     let last = last.map(|(status, body)| describe(status, body));
     check("last answer intact", last == Some(end));

@@ -85,7 +85,7 @@ async fn reviews(service: Service) -> Option<String> {
     let request = service.client.get(&service.reviews).with_extension(tracker.clone());
     let reviews = text(request).await.ok();
     let history = tracker.history();
-    let stop = history.as_ref().and_then(|history| history.stop_reason());
+    let stop = history.as_ref().map(|history| history.stop_reason());
     let _ = service.log.send(CallEnd { stop, after: started.elapsed() }); // for the example's end
     reviews
 }

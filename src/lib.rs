@@ -71,10 +71,13 @@ mod policy;
 pub mod test_util;
 mod time;
 
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use middleware::MetricsObserver;
 pub use middleware::{
-    AttemptOutcome, AttemptRecord, DeliveryProof, DrainLimits, ReplayBody, ResendCount, RetryError,
-    RetryErrorExt, RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryRequestExt,
-    RetryScope, RetryTracker, SharedSession,
+    AttemptOutcome, AttemptRecord, DeliveryProof, DrainLimits, ObservedCall, ReplayBody,
+    ResendCount, RetryError, RetryErrorExt, RetryHistory, RetryMiddleware, RetryMiddlewareBuilder,
+    RetryObserver, RetryRequestExt, RetryScope, RetryTracker, SharedSession,
 };
 pub use origin::{Cooldown, RetryBudget, RetryBudgetBuilder};
 pub use policy::{

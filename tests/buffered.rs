@@ -178,7 +178,7 @@ async fn a_cut_proves_nothing_so_a_post_is_not_sent_again() {
     assert!(matches!(error, reqwest_middleware::Error::Reqwest(_)), "{error:?}");
     assert_eq!(server.requests(), 1);
     let history = tracker.history().unwrap();
-    assert_eq!(history.stop_reason(), Some(StopReason::NotIdempotent));
+    assert_eq!(history.stop_reason(), StopReason::NotIdempotent);
     assert_eq!(history.attempts()[0].outcome().fault(), Some(Fault::unknown(FaultKind::Body)));
 }
 

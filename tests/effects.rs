@@ -192,7 +192,7 @@ async fn a_post_takes_effect_once_whatever_the_client_is_told() {
                 .send()
                 .await;
             assert_eq!(server.effects(), 1, "{label}");
-            let stop = tracker.history().and_then(|history| history.stop_reason());
+            let stop = tracker.history().map(|history| history.stop_reason());
             assert_eq!(stop, Some(StopReason::NotIdempotent), "{label}");
         }))
         .await;

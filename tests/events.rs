@@ -92,9 +92,9 @@ async fn a_loop_around_a_body_tells_the_same() {
     session.resend_after(cut()).await.unwrap();
     session.resend_after(cut()).await.unwrap_err();
     let expected = [
-        "INFO resending: retry=1 method=GET origin=https://service.test:8443 \
+        "INFO retry 1 of 1: retry=1 max_retries=1 method=GET origin=https://service.test:8443 \
          reason=connection_lost delay=100ms delay_source=backoff",
-        "WARN giving up: attempts=2 method=GET \
+        "WARN giving up: attempts=2 method=GET origin=https://service.test:8443 \
          outcome=fault connection_lost (delivery unknown) reason=attempts_exhausted",
     ];
     assert_eq!(lines.without_secrets(), expected);
@@ -104,20 +104,20 @@ async fn a_loop_around_a_body_tells_the_same() {
 async fn each_resend_and_each_giving_up_is_told_once_and_a_first_try_not_at_all() {
     let fine = || Reply::status(StatusCode::OK);
     let busy = || Reply::status(StatusCode::SERVICE_UNAVAILABLE).header(RETRY_AFTER, 2);
-    let resend = "INFO resending: retry=1 method=GET origin=https://service.test:8443 \
-                  reason=status 503 delay=2s delay_source=server";
-    let lost = "INFO resending: retry=2 method=GET origin=https://service.test:8443 \
+    let resend = "INFO retry 1 of 2: retry=1 max_retries=2 method=GET origin=https://service.test:8443 \
+                  reason=status 503 delay=2s delay_source=server server_delay=2s";
+    let lost = "INFO retry 2 of 2: retry=2 max_retries=2 method=GET origin=https://service.test:8443 \
                 reason=connect delay=200ms delay_source=backoff";
-    let given_up =
-        "WARN giving up: attempts=3 method=GET outcome=status 503 reason=attempts_exhausted";
-    let not_resent =
-        "DEBUG not resent: attempts=1 method=POST outcome=status 503 reason=not_idempotent";
+    let given_up = "WARN giving up: attempts=3 method=GET origin=https://service.test:8443 outcome=status 503 reason=attempts_exhausted";
+    let not_resent = "DEBUG not resent: attempts=1 method=POST origin=https://service.test:8443 outcome=status 503 reason=not_idempotent";
+    let recovered = "DEBUG recovered: attempts=2 method=GET origin=https://service.test:8443 \
+                     outcome=status 200 elapsed=2s";
     let nested = "DEBUG nested retry middleware passes through:";
     let not_found = Reply::status(StatusCode::NOT_FOUND);
     for (label, method, replies, layers, expected) in [
         ("success", "GET", vec![fine()], 1, vec![]),
         ("not found", "GET", vec![not_found], 1, vec![]),
-        ("success after a resend", "GET", vec![busy(), fine()], 1, vec![resend]),
+        ("success after a resend", "GET", vec![busy(), fine()], 1, vec![resend, recovered]),
         (
             "given up",
             "GET",

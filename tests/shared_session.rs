@@ -176,7 +176,7 @@ async fn the_deadline_runs_from_the_making_of_the_session() {
     let response =
         script.client().get("http://service.test/").retry_session(&session).send().await.unwrap();
     let history = response.extensions().get::<RetryHistory>().unwrap();
-    assert_eq!(history.stop_reason(), Some(StopReason::DeadlineWouldPass));
+    assert_eq!(history.stop_reason(), StopReason::DeadlineWouldPass);
     assert_eq!(script.sent(), 1);
 }
 
@@ -349,5 +349,5 @@ async fn the_deadline_of_a_scope_does_not_count_from_the_making_of_the_session()
     let response = scope.run(request.send()).await.unwrap();
     assert_eq!((response.status(), script.sent()), (StatusCode::SERVICE_UNAVAILABLE, 2));
     let history = response.extensions().get::<RetryHistory>().unwrap();
-    assert_eq!(history.stop_reason(), Some(StopReason::DeadlineWouldPass));
+    assert_eq!(history.stop_reason(), StopReason::DeadlineWouldPass);
 }

@@ -1,6 +1,7 @@
 //! One attempt: what goes round the inner middlewares.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Extensions;
@@ -27,6 +28,8 @@ pub(super) struct Around {
     pub(super) keep_body: bool,
     /// What can cancel it before it is sent.
     pub(super) scope: Option<Arc<RetryScope>>,
+    /// Becomes true when it is sent.
+    pub(super) has_left: Option<Arc<AtomicBool>>,
 }
 
 impl Around {
@@ -36,7 +39,8 @@ impl Around {
         mut request: Request,
         extensions: &'a mut Extensions,
     ) -> BoxFuture<'a, Result<Response>> {
-        let Self { body_factory, head_timeout, time_left, buffer_body, keep_body, scope } = self;
+        let Self { body_factory, head_timeout, time_left, buffer_body, keep_body, scope, has_left } =
+            self;
         if matches!((&body_factory, head_timeout, time_left, buffer_body), (None, None, None, None))
         {
             return next.run(request, extensions);
@@ -56,6 +60,9 @@ impl Around {
                     } else if has_passed(head_timeout) {
                         return Err(RetryError::head_timeout().into());
                     }
+                }
+                if let Some(has_left) = has_left {
+                    has_left.store(true, Ordering::Relaxed);
                 }
                 next.run(request, extensions).await
             };

@@ -2,9 +2,11 @@
 
 use std::time::SystemTime;
 
+use http::HeaderName;
 use rand::Rng;
 
 use super::generator::Generator;
+use super::observe::{Observers, RetryObserver};
 use super::{DeliveryProof, DrainLimits, RetryMiddleware};
 use crate::origin::{Cooldown, RetryBudget};
 use crate::policy::{PolicyError, RetryPolicy};
@@ -21,6 +23,8 @@ pub struct RetryMiddlewareBuilder {
     drain: DrainLimits,
     buffer_body: Option<u64>,
     wraps_errors: bool,
+    attempt_header: Option<HeaderName>,
+    observers: Observers,
     wall_clock: WallClock,
     generator: Generator,
 }
@@ -35,6 +39,8 @@ impl RetryMiddlewareBuilder {
             drain: DrainLimits::default(),
             buffer_body: None,
             wraps_errors: false,
+            attempt_header: None,
+            observers: Observers::default(),
             wall_clock: WallClock::default(),
             generator: Generator::default(),
         }
@@ -93,6 +99,30 @@ impl RetryMiddlewareBuilder {
         self
     }
 
+    /// Tells the server which attempt it gets: `1`, `2` and so on, in this field of every request. One
+    /// that the request has by that name is replaced. **Default**: none.
+    ///
+    /// ```
+    /// use http::HeaderName;
+    /// use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+    ///
+    /// let retry = RetryMiddleware::builder(RetryPolicy::default())
+    ///     .attempt_header(HeaderName::from_static("x-attempt"))
+    ///     .build()?;
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
+    pub fn attempt_header(mut self, name: HeaderName) -> Self {
+        self.attempt_header = Some(name);
+        self
+    }
+
+    /// Tells this observer what is done, too: after those that were added before. **Default**: none besides
+    /// the events of the feature `tracing`.
+    pub fn observer(mut self, observer: impl RetryObserver) -> Self {
+        self.observers.add(observer);
+        self
+    }
+
     /// The clock against which HTTP dates are read. **Default**: the system's.
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.wall_clock = WallClock::new(now);
@@ -130,6 +160,8 @@ impl RetryMiddlewareBuilder {
             drain: self.drain,
             buffer_body: self.buffer_body,
             wraps_errors: self.wraps_errors,
+            attempt_header: self.attempt_header,
+            observers: self.observers,
             wall_clock: self.wall_clock,
             generator: self.generator,
         }

@@ -1,6 +1,7 @@
 //! The loop: one logical request from its first send to its final outcome.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use http::{Extensions, HeaderMap, Method, StatusCode};
@@ -10,19 +11,22 @@ use reqwest_middleware::{Next, Result};
 use super::attempt::Around;
 use super::attempt_scope::{Ended, InScope};
 use super::body_factory::BodyFactory;
+use super::error::FailedCall;
 use super::gate::Gate;
 use super::history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
+use super::observe::ObservedCall;
 use super::proof::Target;
 use super::replay::Replay;
 use super::request_ext::RequestOptions;
 use super::resend_count::ResendCount;
 use super::retry_scope::RetryScope;
 use super::shared_session::SharedSession;
-use super::wait::{Wait, Woken};
+use super::wait::{Limits, Wait, Woken};
 use super::{BoxFuture, RetryError, RetryErrorExt as _, RetryMiddleware, buffer, observe, proof};
 use crate::origin::{Account, Key};
 use crate::policy::{
-    DelaySource, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
+    DelaySource, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StatusSet,
+    StopReason,
 };
 use crate::time::Instant;
 
@@ -44,13 +48,14 @@ pub(super) struct Call<'a> {
     provable: bool,
     /// Where the request goes, if anybody may ask although it is not kept.
     destination: Option<Box<Destination>>,
-    /// When the call began, if anybody may ask.
-    started: Option<Instant>,
+    started: Instant,
 }
 
 struct Destination {
     url: Url,
     cooldown_key: Option<Key>,
+    /// How long the cooldown held back the first attempt.
+    held_back: Duration,
 }
 
 /// What is known once an attempt has failed.
@@ -59,6 +64,10 @@ struct Progress {
     attempts: Vec<AttemptRecord>,
     /// With the budget. Where none is there, no resend can follow.
     account: Option<Account>,
+    /// Where the request goes, if anybody is told.
+    url: Option<Url>,
+    /// When the current attempt was sent, counted from the beginning of the call.
+    attempt_started: Duration,
 }
 
 /// What follows an attempt.
@@ -90,21 +99,17 @@ impl<'a> Call<'a> {
         }
         let class = policy.method_class(request.method(), request.headers());
         if let Some(session) = session {
-            session.begin(class, request.method(), request.url(), retry.budget.as_ref());
+            session.begin(class, &request, retry);
         }
         let may_be_asked = policy.has_classifiers()
             || retry.cooldown.is_some()
-            || retry.budget.as_ref().is_some_and(|budget| budget.sick_origins() > 0);
+            || retry.budget.as_ref().is_some_and(|budget| !budget.is_untouched());
         Self {
             class,
             method: request.method().clone(),
             provable: retry.observed && !makes_body && proof::is_observable(&request),
             destination: may_be_asked.then(|| Box::new(Destination::of(&request, retry))),
-            started: (policy.deadline().is_some()
-                || policy.has_classifiers()
-                || scope.is_some()
-                || retry.wraps_errors)
-                .then(Instant::now),
+            started: Instant::now(),
             replay: Replay::new(request),
             retry,
             policy,
@@ -131,17 +136,16 @@ impl<'a> Call<'a> {
         self.options.as_ref()?.tracker.as_ref()
     }
 
-    fn elapsed(&self) -> Option<Duration> {
+    fn elapsed(&self) -> Duration {
         match self.shared_session() {
-            Some(shared) => Some(shared.elapsed()),
-            None => self.started.map(|started| started.elapsed()),
+            Some(shared) => shared.elapsed(),
+            None => self.started.elapsed(),
         }
     }
 
     /// Up to the earlier deadline.
     fn time_left(&self) -> Option<Duration> {
-        let elapsed = || self.elapsed().unwrap_or_default();
-        let own = self.policy.deadline().map(|deadline| deadline.saturating_sub(elapsed()));
+        let own = self.policy.deadline().map(|deadline| deadline.saturating_sub(self.elapsed()));
         own.into_iter().chain(self.time_left_in_scope()).min()
     }
 
@@ -171,7 +175,7 @@ impl<'a> Call<'a> {
     /// The end of a call that may not even begin.
     pub(super) fn refused(&self) -> Option<reqwest_middleware::Error> {
         let (reason, error) = self.refusal()?;
-        self.finish(Vec::new(), reason, Err(error.into())).err()
+        self.finish(Vec::new(), self.url(), reason, Err(error.into())).err()
     }
 
     /// The budget's account for this call, if its URL is still known.
@@ -189,19 +193,30 @@ impl<'a> Call<'a> {
         destination.or_else(|| self.replay.request().map(Request::url))
     }
 
+    fn observed<'b>(&'b self, url: Option<&'b Url>) -> ObservedCall<'b> {
+        ObservedCall { method: &self.method, url, policy: &self.policy, elapsed: self.elapsed() }
+    }
+
     fn gate(&self) -> Option<Gate<'_>> {
         let cooldown = self.retry.cooldown.as_ref()?;
-        Some(Gate::new(cooldown, self.destination.as_ref()?.cooldown_key?, &self.policy))
+        let key = self.destination.as_ref()?.cooldown_key?;
+        Some(Gate { cooldown, key, policy: &self.policy })
     }
 
     /// The wait for a cooldown before the first attempt, if there is one. It gives the error that ends the
     /// call, if that may not go on.
-    pub(super) fn held_back(&self) -> Option<BoxFuture<'_, Option<reqwest_middleware::Error>>> {
+    pub(super) fn held_back(&mut self) -> Option<BoxFuture<'_, Option<reqwest_middleware::Error>>> {
         self.gate()?.closed_for()?;
         Some(Box::pin(async move {
             let wait = Wait { delay: Duration::ZERO, outcome: None };
-            let (reason, result) = self.interrupted(wait).await?;
-            self.finish(Vec::new(), reason, result).err()
+            if let Some((reason, result)) = self.interrupted(wait, self.url()).await {
+                return self.finish(Vec::new(), self.url(), reason, result).err();
+            }
+            let held_back = self.started.elapsed();
+            if let Some(destination) = &mut self.destination {
+                destination.held_back = held_back;
+            }
+            None
         }))
     }
 
@@ -211,16 +226,36 @@ impl<'a> Call<'a> {
         let keep = self.policy.may_resend(self.class, number, self.provable);
         let request = self.replay.first(self.extensions, keep);
         ResendCount::of_attempt(number).put_into(self.extensions);
-        self.send(request)
+        if self.destination.is_none() && !self.replay.is_possible() && self.retry.wants_origin() {
+            self.destination = Some(Box::new(Destination::of(&request, self.retry)));
+        }
+        self.send(request, number, None)
     }
 
-    fn send_again(&mut self, session: &RetrySession) -> InScope<'_> {
+    /// `has_left` becomes true once the request is sent, where its body has to be made first.
+    fn send_again(
+        &mut self,
+        session: &RetrySession,
+        has_left: Option<Arc<AtomicBool>>,
+    ) -> InScope<'_> {
         let request = self.replay.again(self.extensions, session.may_resend(self.provable));
         ResendCount::of_attempt(session.attempts()).put_into(self.extensions);
-        self.send(request)
+        self.send(request, session.attempts(), has_left)
     }
 
-    fn send(&mut self, mut request: Request) -> InScope<'_> {
+    fn makes_body(&self) -> bool {
+        self.options.as_ref().is_some_and(|options| options.body_factory.is_some())
+    }
+
+    fn send(
+        &mut self,
+        mut request: Request,
+        number: u32,
+        has_left: Option<Arc<AtomicBool>>,
+    ) -> InScope<'_> {
+        if let Some(name) = &self.retry.attempt_header {
+            request.headers_mut().insert(name, number.into());
+        }
         if let Some(ours) = self.policy.attempt_timeout() {
             let timeout = request.timeout_mut();
             *timeout = Some(timeout.map_or(ours, |callers| callers.min(ours)));
@@ -235,6 +270,7 @@ impl<'a> Call<'a> {
                 .map_or(self.retry.buffer_body, |limit| (limit > 0).then_some(limit)),
             keep_body: self.policy.has_classifiers() || self.can_cancel(),
             scope: self.scope.clone(),
+            has_left,
         };
         let next = self.next.clone();
         let target = self.provable.then(|| Target::of_request(&request));
@@ -247,10 +283,11 @@ impl<'a> Call<'a> {
             Ok(response)
                 if self.tracker().is_none()
                     && self.shared_session().is_none()
+                    && !self.retry.observers.want_every_attempt()
                     && !self.can_cancel()
                     && self.policy.completes(response.status()) =>
             {
-                if self.retry.budget.as_ref().is_some_and(|budget| budget.sick_origins() > 0) {
+                if self.retry.budget.as_ref().is_some_and(|budget| !budget.is_untouched()) {
                     self.answered_at_once();
                 }
                 Step::Return(Ok(response))
@@ -272,8 +309,18 @@ impl<'a> Call<'a> {
     #[cold]
     #[inline(never)]
     fn after_failure(&mut self, ended: Ended) -> Step<BoxFuture<'_, Result<Response>>> {
-        let (session, account) = (self.session(), self.account());
-        let mut progress = Progress { session, attempts: Vec::new(), account };
+        let attempt_started = match (self.shared_session(), &self.destination) {
+            (Some(shared), _) => shared.sent_after(),
+            (None, Some(destination)) => destination.held_back,
+            (None, None) => Duration::ZERO,
+        };
+        let mut progress = Progress {
+            session: self.session(),
+            attempts: Vec::new(),
+            account: self.account(),
+            url: self.url().cloned(),
+            attempt_started,
+        };
         match self.judge(&mut progress, ended) {
             Step::Return(result) => Step::Return(result),
             Step::Go(wait) => Step::Go(Box::pin(self.resend(progress, wait))),
@@ -282,13 +329,15 @@ impl<'a> Call<'a> {
 
     async fn resend(&mut self, mut progress: Progress, mut wait: Wait) -> Result<Response> {
         loop {
-            if let Some((reason, outcome)) = self.interrupted(wait).await {
-                return self.finish(progress.attempts, reason, outcome);
+            if let Some((reason, outcome)) = self.interrupted(wait, progress.url.as_ref()).await {
+                return self.finish(progress.attempts, progress.url.as_ref(), reason, outcome);
             }
+            progress.attempt_started = self.elapsed();
+            let has_left = self.makes_body().then(Arc::default);
             if let Some(account) = &mut progress.account {
-                account.sent();
+                account.sent(has_left.clone());
             }
-            let ended = self.send_again(&progress.session).await;
+            let ended = self.send_again(&progress.session, has_left).await;
             match self.judge(&mut progress, ended) {
                 Step::Return(result) => return result,
                 Step::Go(next) => wait = next,
@@ -297,20 +346,31 @@ impl<'a> Call<'a> {
     }
 
     /// Waits, and longer where a cooldown asks for it. Gives the end of the call, if that may not go on.
-    async fn interrupted(&self, wait: Wait) -> Option<(StopReason, Result<Response>)> {
-        let mut gate = self.gate();
+    async fn interrupted(
+        &self,
+        wait: Wait,
+        url: Option<&Url>,
+    ) -> Option<(StopReason, Result<Response>)> {
+        let gate = self.gate();
         let longer = || {
-            let wait = gate.as_mut().and_then(|gate| gate.wait(&self.retry.generator));
-            match (wait, self.time_left()) {
-                (Some(wait), Some(left)) if left <= wait => Err(StopReason::DeadlineWouldPass),
-                _ => Ok(wait),
+            let time_left = self.time_left();
+            let wait = gate.as_ref().and_then(|gate| gate.wait(&self.retry.generator, time_left));
+            if let Some(wait) = wait {
+                if time_left.is_some_and(|time_left| time_left <= wait) {
+                    return Err(StopReason::DeadlineWouldPass);
+                }
+                self.retry.observers.held_back(&self.observed(url), wait);
             }
+            Ok(wait)
         };
-        // A deadline may refuse the longer wait.
-        let may_be_asked =
-            self.can_cancel() || (self.retry.cooldown.is_some() && self.time_left().is_some());
-        let (drain, scope) = (self.retry.drain, self.scope.as_deref());
-        match wait.run(drain, scope, may_be_asked, longer).await {
+        let limits = Limits {
+            drain: self.retry.drain,
+            scope: self.scope.as_deref(),
+            may_be_longer: gate.is_some(),
+            // A deadline may refuse the longer wait.
+            may_be_asked: self.can_cancel() || (gate.is_some() && self.time_left().is_some()),
+        };
+        match wait.run(limits, longer).await {
             Woken::InTime => self.refusal().map(|(reason, error)| (reason, Err(error.into()))),
             Woken::Interrupted(reason, outcome) => {
                 let error = match reason {
@@ -326,7 +386,7 @@ impl<'a> Call<'a> {
     fn judge(&self, progress: &mut Progress, ended: Ended) -> Step<Wait> {
         let record = self.decide(progress, &ended);
         progress.attempts.push(record);
-        observe::decided(&self.method, self.replay.request().map(Request::url), &record);
+        self.retry.observers.attempt_ended(&self.observed(progress.url.as_ref()), &record);
         match record.decision() {
             RetryDecision::RetryAfter { delay, .. } => {
                 Step::Go(Wait { delay, outcome: Some(ended.result) })
@@ -336,13 +396,13 @@ impl<'a> Call<'a> {
                     shared.keep_account(progress.account.take());
                 }
                 let attempts = std::mem::take(&mut progress.attempts);
-                Step::Return(self.finish(attempts, reason, ended.result))
+                Step::Return(self.finish(attempts, progress.url.as_ref(), reason, ended.result))
             }
         }
     }
 
     fn decide(&self, progress: &mut Progress, ended: &Ended) -> AttemptRecord {
-        let Progress { session, account, .. } = progress;
+        let Progress { session, account, attempt_started, .. } = progress;
         if let Some(shared) = self.shared_session() {
             *session = shared.session(self.class);
         }
@@ -369,7 +429,7 @@ impl<'a> Call<'a> {
             },
         };
         let now = self.retry.wall_clock.now();
-        let elapsed = self.elapsed().unwrap_or_default();
+        let elapsed = self.elapsed();
         let deadline = self.time_left_in_scope().map(|left| elapsed.saturating_add(left));
         let destination = self.destination.as_ref().map(|destination| &destination.url);
         let (host, path) = target(destination);
@@ -398,22 +458,30 @@ impl<'a> Call<'a> {
                 && decision.delay_source() == Some(DelaySource::Server)
                 && decision.delay() >= server_delay;
             match decision.stop_reason() {
-                None if is_paced => account.take_none(),
+                None if is_paced => account.failed(),
                 None if account.take() => {}
                 None => {
                     decision = RetryDecision::DoNotRetry { reason: StopReason::BudgetExhausted };
                 }
-                Some(reason) if recorded.status().is_some() && !reason.is_giving_up() => {
+                Some(reason)
+                    if !reason.is_giving_up() && recorded.status().is_some_and(is_well) =>
+                {
                     account.answered();
                 }
-                Some(_) if was_not_sent(&ended.result) => account.not_sent(),
-                Some(_) => {}
+                Some(_) => account.failed(),
             }
         }
         if let (Some(shared), Some(_)) = (self.shared_session(), decision.delay()) {
             shared.moved_on(session);
         }
-        AttemptRecord::new(number, recorded, not_processed, server_delay, decision)
+        AttemptRecord::new(
+            number,
+            *attempt_started,
+            recorded,
+            not_processed,
+            server_delay,
+            decision,
+        )
     }
 
     /// An error of the layer's own says which call it ends; so does every other, where the client asked
@@ -422,7 +490,8 @@ impl<'a> Call<'a> {
         &self,
         error: reqwest_middleware::Error,
         attempts: u32,
-        reason: StopReason,
+        url: Option<&Url>,
+        stop_reason: StopReason,
     ) -> reqwest_middleware::Error {
         let ours = match error {
             reqwest_middleware::Error::Middleware(error)
@@ -438,7 +507,9 @@ impl<'a> Call<'a> {
             }
             error => return error,
         };
-        ours.after(attempts, self.elapsed(), reason).into()
+        let (method, origin) = (self.method.clone(), url.map(observe::origin));
+        ours.of(FailedCall { method, origin, attempts, elapsed: self.elapsed(), stop_reason })
+            .into()
     }
 
     /// What the policy does not know: why there is no resend, although it would allow one, or does not
@@ -467,6 +538,7 @@ impl<'a> Call<'a> {
     fn finish(
         &self,
         attempts: Vec<AttemptRecord>,
+        url: Option<&Url>,
         reason: StopReason,
         mut result: Result<Response>,
     ) -> Result<Response> {
@@ -474,10 +546,11 @@ impl<'a> Call<'a> {
             buffer::forget(response);
         }
         let sent = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
-        result = result.map_err(|error| self.complete(error, sent, reason));
+        result = result.map_err(|error| self.complete(error, sent, url, reason));
         let worth_telling = attempts.len() > 1 || reason.is_giving_up();
         if worth_telling || self.tracker().is_some() {
             let history = RetryHistory::new(attempts, reason);
+            self.retry.observers.call_ended(&self.observed(url), &history);
             if let Some(tracker) = self.tracker() {
                 tracker.record(history.clone());
             }
@@ -492,7 +565,7 @@ impl<'a> Call<'a> {
 impl Destination {
     fn of(request: &Request, retry: &RetryMiddleware) -> Self {
         let cooldown_key = retry.cooldown.as_ref().and_then(|cooldown| cooldown.key(request));
-        Self { url: request.url().clone(), cooldown_key }
+        Self { url: request.url().clone(), cooldown_key, held_back: Duration::ZERO }
     }
 }
 
@@ -501,9 +574,9 @@ fn new_error(result: &Result<Response>) -> Option<&RetryError> {
     result.as_ref().err()?.retry_error().filter(|error| error.is_new())
 }
 
-/// Whether the attempt ended before it was sent.
-fn was_not_sent(result: &Result<Response>) -> bool {
-    new_error(result).is_some_and(|error| error.is_body() || error.is_cancelled())
+/// Whether a server that answers so is not sick, whatever the policy makes of it.
+fn is_well(status: StatusCode) -> bool {
+    !status.is_server_error() && !StatusSet::transient().contains(status)
 }
 
 /// The statuses by which a server asks for quiet, if it says for how long (RFC 6585 4, RFC 9110 15.6.4).

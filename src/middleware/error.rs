@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use http::Method;
+
 use crate::fault_source;
 use crate::policy::{Fault, FaultKind, StopReason};
 
@@ -13,16 +15,26 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// passed on as they are, unless the client asked for
 /// [`wrap_errors`](crate::RetryMiddlewareBuilder::wrap_errors).
 ///
+/// Neither its `Display` nor its `Debug` shows any part of the URL but the origin, nor the error inside:
+/// reqwest's own errors show the whole URL.
+///
 /// It comes inside [`reqwest_middleware::Error::Middleware`]; [`RetryErrorExt::retry_error`] finds it there.
-#[derive(Debug)]
 pub struct RetryError {
     cause: Cause,
-    attempts: u32,
-    elapsed: Option<Duration>,
-    stop_reason: Option<StopReason>,
+    call: Option<FailedCall>,
 }
 
+/// The call that an error ended.
 #[derive(Debug)]
+pub(super) struct FailedCall {
+    pub(super) method: Method,
+    /// No other part of the URL.
+    pub(super) origin: Option<String>,
+    pub(super) attempts: u32,
+    pub(super) elapsed: Duration,
+    pub(super) stop_reason: StopReason,
+}
+
 enum Cause {
     Body(BoxError),
     HeadTimeout,
@@ -34,7 +46,7 @@ enum Cause {
 
 impl RetryError {
     fn new(cause: Cause) -> Self {
-        Self { cause, attempts: 0, elapsed: None, stop_reason: None }
+        Self { cause, call: None }
     }
 
     pub(super) fn body(cause: BoxError) -> Self {
@@ -58,19 +70,14 @@ impl RetryError {
     }
 
     /// Takes note of the call that it ends.
-    pub(super) fn after(
-        self,
-        attempts: u32,
-        elapsed: Option<Duration>,
-        stop_reason: StopReason,
-    ) -> Self {
-        Self { attempts, elapsed, stop_reason: Some(stop_reason), ..self }
+    pub(super) fn of(self, call: FailedCall) -> Self {
+        Self { call: Some(call), ..self }
     }
 
     /// Whether it was made in this call: one of another, which an inner middleware made and passes on,
     /// tells of that.
     pub(super) fn is_new(&self) -> bool {
-        self.stop_reason.is_none()
+        self.call.is_none()
     }
 
     /// What happened, as the policy sees it. What is inside the error of a factory is not asked: the
@@ -111,7 +118,9 @@ impl RetryError {
     }
 
     /// Whether it was the deadline that passed. Where it only kept a wait from starting, the outcome in
-    /// hand came back instead: see [`StopReason::DeadlineWouldPass`].
+    /// hand came back instead: see [`StopReason::DeadlineWouldPass`]. At a
+    /// [`Cooldown`](crate::Cooldown) there may be none: before the first attempt, or because it has not been
+    /// read whole.
     #[must_use]
     pub fn is_deadline(&self) -> bool {
         matches!(self.cause, Cause::Deadline)
@@ -126,36 +135,60 @@ impl RetryError {
     /// How many times the request was sent, or was about to be.
     #[must_use]
     pub fn attempts(&self) -> u32 {
-        self.attempts
+        self.call.as_ref().map_or(0, |call| call.attempts)
     }
 
-    /// How long the call took, if anything asked for a clock: a deadline, a scope, a classifier,
-    /// `wrap_errors`. With a [`SharedSession`](crate::SharedSession), since that was made.
+    /// How long the call took. With a [`SharedSession`](crate::SharedSession), since that was made.
     #[must_use]
-    pub fn elapsed(&self) -> Option<Duration> {
-        self.elapsed
+    pub fn elapsed(&self) -> Duration {
+        self.call.as_ref().map_or(Duration::ZERO, |call| call.elapsed)
     }
 
-    /// Which rule ended the call.
+    /// Which rule ended the call. `None` only as long as it goes on.
     #[must_use]
     pub fn stop_reason(&self) -> Option<StopReason> {
-        self.stop_reason
+        self.call.as_ref().map(|call| call.stop_reason)
     }
-}
 
-impl fmt::Display for RetryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.cause {
+    /// The method of the request.
+    #[must_use]
+    pub fn method(&self) -> Option<&Method> {
+        self.call.as_ref().map(|call| &call.method)
+    }
+
+    /// Scheme, host and port of the request as the caller made it.
+    #[must_use]
+    pub fn origin(&self) -> Option<&str> {
+        self.call.as_ref()?.origin.as_deref()
+    }
+
+    fn what(&self) -> &'static str {
+        match self.cause {
             Cause::Body(_) => "the request body could not be made",
             Cause::HeadTimeout => "no response head came within the time limit",
             Cause::Deadline => "the deadline passed",
             Cause::Cancelled => "the request was cancelled",
             Cause::Last(_) => "the request failed",
-        })?;
-        if let Some(reason) = self.stop_reason {
-            write!(f, " (attempts: {}, stop: {reason})", self.attempts)?;
+        }
+    }
+}
+
+impl fmt::Display for RetryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what())?;
+        if let Some(FailedCall { method, origin, attempts, stop_reason, .. }) = &self.call {
+            let origin = origin.as_deref().unwrap_or("");
+            let separator = if origin.is_empty() { "" } else { " " };
+            write!(f, " ({method}{separator}{origin}, attempts: {attempts}, stop: {stop_reason})")?;
         }
         Ok(())
+    }
+}
+
+/// Not of the source: it may show the whole URL. [`Error::source`] has it.
+impl fmt::Debug for RetryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryError").field("what", &self.what()).field("call", &self.call).finish()
     }
 }
 
@@ -195,7 +228,7 @@ pub trait RetryErrorExt: sealed::Sealed {
     fn retry_error(&self) -> Option<&RetryError>;
 
     /// Whether a time limit passed: one of the retry layer's, or one of reqwest's, a connect timeout
-    /// too. Not where a deadline only kept a resend from starting.
+    /// too. Not where a deadline only kept a resend from starting and the outcome in hand came back.
     fn timed_out(&self) -> bool;
 
     /// The error of reqwest's inside, if there is one, also below the retry layer's own.

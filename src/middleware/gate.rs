@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::generator::Generator;
-use crate::origin::{Closed, Cooldown, Key};
+use crate::origin::{Cooldown, Key};
 use crate::policy::RetryPolicy;
 use crate::time::Instant;
 
@@ -12,40 +12,39 @@ pub(super) struct Gate<'a> {
     pub(super) cooldown: &'a Cooldown,
     pub(super) key: Key,
     pub(super) policy: &'a RetryPolicy,
-    waited: Duration,
 }
 
-impl<'a> Gate<'a> {
-    pub(super) fn new(cooldown: &'a Cooldown, key: Key, policy: &'a RetryPolicy) -> Self {
-        Self { cooldown, key, policy, waited: Duration::ZERO }
+impl Gate<'_> {
+    /// How long it is closed for this attempt, and how long the server asked for in all.
+    fn closed(&self) -> Option<(Duration, Duration)> {
+        let now = Instant::now();
+        let closed = self.cooldown.closed(self.key, now)?;
+        let followed = self.policy.followed_delay(closed.asked)?;
+        let left = followed.saturating_sub(now.saturating_duration_since(closed.since));
+        (!left.is_zero()).then_some((left, closed.asked))
     }
 
-    /// How long it is closed for this attempt; the policy limits all that it waits here.
+    /// How long it is closed for this attempt.
     pub(super) fn closed_for(&self) -> Option<Duration> {
         self.closed().map(|(left, _)| left)
     }
 
-    fn closed(&self) -> Option<(Duration, Closed)> {
-        let now = Instant::now();
-        let closed = self.cooldown.closed(self.key, now)?;
-        let left = closed.until.saturating_duration_since(now);
-        let followed = self.policy.followed_delay(self.waited.saturating_add(left))?;
-        let left = followed.saturating_sub(self.waited);
-        (!left.is_zero()).then_some((left, closed))
-    }
-
-    /// The wait before the attempt: until it opens, and a while of its own.
-    pub(super) fn wait(&mut self, generator: &Generator) -> Option<Duration> {
-        let (left, Closed { asked, .. }) = self.closed()?;
+    /// The wait before the attempt, if it is closed: until it opens, and a while of its own, as far as there
+    /// is time.
+    pub(super) fn wait(
+        &self,
+        generator: &Generator,
+        time_left: Option<Duration>,
+    ) -> Option<Duration> {
+        let (left, asked) = self.closed()?;
         let wait = left.saturating_add(self.policy.spread(asked, &mut generator.draws()));
-        self.waited = self.waited.saturating_add(wait);
-        Some(wait)
+        Some(if time_left.is_some_and(|time_left| wait >= time_left) { left } else { wait })
     }
 
     /// A server asked for this delay.
     pub(super) fn close(&self, asked: Duration) {
-        if let Some(followed) = self.policy.followed_delay(asked) {
-            self.cooldown.close(self.key, Instant::now(), followed);
+        if self.policy.followed_delay(asked).is_some() {
+            self.cooldown.close(self.key, Instant::now(), asked);
         }
     }
 }

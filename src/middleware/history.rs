@@ -51,6 +51,7 @@ impl fmt::Display for AttemptOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptRecord {
     number: u32,
+    started: Duration,
     outcome: AttemptOutcome,
     not_processed: bool,
     server_delay: Option<Duration>,
@@ -60,18 +61,26 @@ pub struct AttemptRecord {
 impl AttemptRecord {
     pub(super) fn new(
         number: u32,
+        started: Duration,
         outcome: AttemptOutcome,
         not_processed: bool,
         server_delay: Option<Duration>,
         decision: RetryDecision,
     ) -> Self {
-        Self { number, outcome, not_processed, server_delay, decision }
+        Self { number, started, outcome, not_processed, server_delay, decision }
     }
 
     /// The attempt's number, counted from 1.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// When it was sent, counted from the beginning of the call; of a
+    /// [`SharedSession`](crate::SharedSession), from its making.
+    #[must_use]
+    pub fn started(&self) -> Duration {
+        self.started
     }
 
     /// How it ended.
@@ -102,7 +111,11 @@ impl AttemptRecord {
 
 impl fmt::Display for AttemptRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "attempt {}: {}; {}", self.number, self.outcome, self.decision)
+        write!(f, "attempt {}", self.number)?;
+        if self.started >= Duration::from_millis(1) {
+            write!(f, " after {:.2?}", self.started)?;
+        }
+        write!(f, ": {}; {}", self.outcome, self.decision)
     }
 }
 
@@ -117,12 +130,12 @@ impl fmt::Display for AttemptRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryHistory {
     attempts: Arc<[AttemptRecord]>,
-    stop_reason: Option<StopReason>,
+    stop_reason: StopReason,
 }
 
 impl RetryHistory {
     pub(super) fn new(attempts: Vec<AttemptRecord>, stop_reason: StopReason) -> Self {
-        Self { attempts: attempts.into(), stop_reason: Some(stop_reason) }
+        Self { attempts: attempts.into(), stop_reason }
     }
 
     /// Every attempt, the last one included. None, if the call ended before its first.
@@ -140,7 +153,7 @@ impl RetryHistory {
     /// Why no further attempt was made. It differs from the decision on the last one where something
     /// came between: a cancellation, or the deadline.
     #[must_use]
-    pub fn stop_reason(&self) -> Option<StopReason> {
+    pub fn stop_reason(&self) -> StopReason {
         self.stop_reason
     }
 
@@ -172,13 +185,11 @@ impl fmt::Display for RetryHistory {
             attempt.fmt(f)?;
         }
         let told = self.attempts.last().and_then(|last| last.decision.stop_reason());
-        match self.stop_reason {
-            Some(reason) if told.is_none() => {
-                let separator = if self.attempts.is_empty() { "" } else { "\n" };
-                write!(f, "{separator}stop: {reason}")
-            }
-            _ => Ok(()),
+        if told.is_none() {
+            let separator = if self.attempts.is_empty() { "" } else { "\n" };
+            write!(f, "{separator}stop: {}", self.stop_reason)?;
         }
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@
 //! | what can a single request ask for? | `request_ext`, `shared_session` |
 //! | what proves that it was not processed? | `proof` |
 //! | what errors does it make itself? | `error` |
-//! | what is told, and to whom? | `history` (the caller), `observe` (the operator) |
+//! | what is told, and to whom? | `history` (the caller; `report`: for machines), `observe` (the operator) |
 //! | where does randomness come from? | `generator` |
 
 mod attempt;
@@ -28,6 +28,8 @@ mod history;
 mod observe;
 mod proof;
 mod replay;
+#[cfg(feature = "serde")]
+mod report;
 mod request_ext;
 mod resend_count;
 mod retry_middleware;
@@ -42,6 +44,9 @@ pub use builder::RetryMiddlewareBuilder;
 pub use drain::DrainLimits;
 pub use error::{RetryError, RetryErrorExt};
 pub use history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
+#[cfg(feature = "metrics")]
+pub use observe::MetricsObserver;
+pub use observe::{ObservedCall, RetryObserver};
 pub use proof::DeliveryProof;
 pub use request_ext::RetryRequestExt;
 pub use resend_count::ResendCount;

@@ -1,11 +1,12 @@
 //! The middleware: what a client chain holds.
 
-use http::Extensions;
+use http::{Extensions, HeaderName};
 use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
 
 use super::call::{Call, Step};
 use super::generator::Generator;
+use super::observe::Observers;
 use super::{BoxFuture, DrainLimits, ResendCount, RetryMiddlewareBuilder, attempt_scope, observe};
 use crate::origin::{Cooldown, RetryBudget};
 use crate::policy::RetryPolicy;
@@ -52,6 +53,8 @@ pub struct RetryMiddleware {
     /// How much of a response is read inside the attempt, if any is.
     pub(super) buffer_body: Option<u64>,
     pub(super) wraps_errors: bool,
+    pub(super) attempt_header: Option<HeaderName>,
+    pub(super) observers: Observers,
     pub(super) wall_clock: WallClock,
     pub(super) generator: Generator,
 }
@@ -66,6 +69,11 @@ impl RetryMiddleware {
             observe::unproven_statuses();
         }
         Self::builder(policy).build_unchecked()
+    }
+
+    /// Whether somebody is told where a failed request went.
+    pub(super) fn wants_origin(&self) -> bool {
+        self.wraps_errors || self.observers.want_failures()
     }
 
     /// A builder, for what goes beyond the policy.

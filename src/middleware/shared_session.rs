@@ -1,17 +1,19 @@
 //! One count of attempts for several requests.
 
 use std::error::Error;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use http::Method;
-use reqwest::Url;
+use reqwest::{Request, Url};
 
 use super::call::target;
 use super::drain::Progress;
 use super::history::{AttemptOutcome, AttemptRecord};
+use super::observe::{self, ObservedCall, Observers};
 use super::wait::is_cancelled_within;
-use super::{RetryError, RetryScope, observe};
+use super::{RetryError, RetryHistory, RetryMiddleware, RetryScope};
 use crate::origin::{Account, RetryBudget};
 use crate::policy::{
     Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
@@ -54,19 +56,21 @@ use crate::time::Instant;
 /// }
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SharedSession {
     state: Arc<Mutex<State>>,
     started: Instant,
 }
 
-#[derive(Debug)]
 struct State {
     session: RetrySession,
     method: Method,
     /// That of the last request, once there was one.
     url: Option<Url>,
-    /// That of the client that sends the requests.
+    /// When the current attempt was sent, counted from the making of the session.
+    sent: Duration,
+    /// Those of the client that sends the requests.
+    observers: Observers,
     budget: Option<RetryBudget>,
     /// With the budget. A good answer counts only once its body has been read: when nobody has the session
     /// any more, and nobody has told of a cut.
@@ -87,7 +91,15 @@ impl SharedSession {
     pub fn new(policy: RetryPolicy) -> Self {
         // Nothing is known of a request yet: the strictest class.
         let session = RetrySession::new(policy, RetryableMethod::NonIdempotent);
-        let state = State { session, method: Method::GET, url: None, budget: None, account: None };
+        let state = State {
+            session,
+            method: Method::GET,
+            url: None,
+            sent: Duration::ZERO,
+            budget: None,
+            account: None,
+            observers: Observers::default(),
+        };
         Self { state: Arc::new(Mutex::new(state)), started: Instant::now() }
     }
 
@@ -102,10 +114,15 @@ impl SharedSession {
     /// the delay, then send.
     pub fn decide_after(&self, error: &(dyn Error + 'static)) -> RetryDecision {
         // Not locked while classifiers run.
-        let (mut session, method, url, mut account) = {
+        let (mut session, mut account, method, url, sent, observers) = {
             let state = &mut *self.lock();
-            (state.session.clone(), state.method.clone(), state.url.clone(), state.take_account())
+            let (session, account) = (state.session.clone(), state.take_account());
+            let State { method, url, sent, observers, .. } = state;
+            (session, account, method.clone(), url.clone(), *sent, observers.clone())
         };
+        if let Some(account) = &mut account {
+            account.failed(); // also if a classifier panics
+        }
         let number = session.attempts();
         let fault = RetryError::fault_of(error);
         let (scope, elapsed) = (RetryScope::open(), self.elapsed());
@@ -120,16 +137,19 @@ impl SharedSession {
         if decision.delay().is_some() && scope.is_some_and(|scope| scope.is_cancelled()) {
             decision = RetryDecision::DoNotRetry { reason: StopReason::Cancelled };
         }
-        if let Some(account) = &mut account {
-            account.failed();
-            if decision.delay().is_some() && !account.take() {
-                decision = RetryDecision::DoNotRetry { reason: StopReason::BudgetExhausted };
-            }
+        let needs_token = decision.delay().is_some();
+        if needs_token && !account.as_mut().is_none_or(Account::take) {
+            decision = RetryDecision::DoNotRetry { reason: StopReason::BudgetExhausted };
         }
         self.keep_account(account);
         let outcome = AttemptOutcome::Fault(fault);
-        let record = AttemptRecord::new(number, outcome, false, None, decision);
-        observe::decided(&method, url.as_ref(), &record);
+        let record = AttemptRecord::new(number, sent, outcome, false, None, decision);
+        let call =
+            ObservedCall { method: &method, url: url.as_ref(), policy: session.policy(), elapsed };
+        observers.attempt_ended(&call, &record);
+        if let RetryDecision::DoNotRetry { reason } = decision {
+            observers.call_ended(&call, &RetryHistory::new(vec![record], reason));
+        }
         if decision.delay().is_some() {
             self.moved_on(&session);
         }
@@ -141,13 +161,16 @@ impl SharedSession {
     /// # Errors
     /// `error` itself, if the policy or the budget allows no further attempt, or a [`RetryScope`] ends the wait.
     pub async fn resend_after<E: Error + 'static>(&self, error: E) -> Result<(), E> {
+        let before = self.lock().session.clone();
         let RetryDecision::RetryAfter { delay, .. } = self.decide_after(&error) else {
             return Err(error);
         };
+        let mut undo = Undo { shared: self, before: Some(before) };
         let scope = RetryScope::open();
         if is_cancelled_within(delay, scope.as_deref(), |_| Progress::None).await {
             return Err(error);
         }
+        undo.before = None;
         Ok(())
     }
 
@@ -159,28 +182,31 @@ impl SharedSession {
         self.started.elapsed()
     }
 
-    /// A request of this class is about to be sent, by a client with this budget.
-    pub(super) fn begin(
-        &self,
-        class: RetryableMethod,
-        method: &Method,
-        url: &Url,
-        budget: Option<&RetryBudget>,
-    ) {
+    /// A request of this class is about to be sent, by the client that `retry` is of.
+    pub(super) fn begin(&self, class: RetryableMethod, request: &Request, retry: &RetryMiddleware) {
         let state = &mut *self.lock();
-        state.budget = budget.cloned();
+        state.account = state.account.take().filter(|account| {
+            retry.budget.as_ref().is_some_and(|budget| account.is_with(budget, request.url()))
+        });
+        state.budget = retry.budget.clone();
+        state.observers = retry.observers.clone();
         state.session.set_class(class);
-        state.method.clone_from(method);
-        state.url = Some(url.clone());
+        state.method.clone_from(request.method());
+        state.url = Some(request.url().clone());
     }
 
     /// The number of the attempt that is on its way now.
     pub(super) fn sent(&self) -> u32 {
         let state = &mut *self.lock();
+        state.sent = self.started.elapsed();
         if let Some(account) = &mut state.account {
-            account.sent();
+            account.sent(None);
         }
         state.session.attempts()
+    }
+
+    pub(super) fn sent_after(&self) -> Duration {
+        self.lock().sent
     }
 
     pub(super) fn take_account(&self) -> Option<Account> {
@@ -208,5 +234,33 @@ impl SharedSession {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Undoes a decision to send again, if its wait is cancelled or dropped.
+struct Undo<'a> {
+    shared: &'a SharedSession,
+    before: Option<RetrySession>,
+}
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            let state = &mut *self.shared.lock();
+            state.session = before;
+            state.account = None; // which gives the token back
+        }
+    }
+}
+
+/// Nothing of the URL but its origin.
+impl fmt::Debug for SharedSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let State { session, method, url, .. } = &*self.lock();
+        f.debug_struct("SharedSession")
+            .field("session", session)
+            .field("method", method)
+            .field("origin", &url.as_ref().map(observe::origin))
+            .finish_non_exhaustive()
     }
 }

@@ -19,6 +19,16 @@ pub(super) struct Wait {
     pub(super) outcome: Option<reqwest_middleware::Result<Response>>,
 }
 
+/// What bounds a wait, and what becomes of the outcome meanwhile.
+pub(super) struct Limits<'a> {
+    pub(super) drain: DrainLimits,
+    pub(super) scope: Option<&'a RetryScope>,
+    /// Whether another wait may follow.
+    pub(super) may_be_longer: bool,
+    /// Whether the outcome may be asked for, if the wait is interrupted.
+    pub(super) may_be_asked: bool,
+}
+
 /// How a wait ended.
 pub(super) enum Woken {
     InTime,
@@ -36,10 +46,12 @@ enum Held {
 impl Held {
     /// What somebody could ask for is kept; else a response is read only so that its connection can be used
     /// again.
-    fn new(wait: Wait, limits: DrainLimits, may_be_asked: bool) -> Self {
+    fn new(wait: Wait, limits: Limits<'_>) -> Self {
+        let Limits { drain, may_be_longer, may_be_asked, .. } = limits;
+        let longest = if may_be_longer { Duration::MAX } else { wait.delay };
         match wait.outcome {
             Some(Ok(response)) if buffer::bytes(&response).is_none() => {
-                Discarded::new(response, limits, wait.delay, may_be_asked)
+                Discarded::new(response, drain, longest, may_be_asked)
                     .map_or(Self::Nothing, Self::Part)
             }
             Some(whole) if may_be_asked => Self::Whole(whole),
@@ -66,17 +78,15 @@ impl Held {
 }
 
 impl Wait {
-    /// `longer` says, at its end, whether another wait follows, or that it may not. Where it is interrupted,
-    /// the outcome is there if it `may_be_asked` for.
+    /// `longer` says, at its end, whether another wait follows, or that it may not.
     pub(super) async fn run(
         self,
-        limits: DrainLimits,
-        scope: Option<&RetryScope>,
-        may_be_asked: bool,
+        limits: Limits<'_>,
         mut longer: impl FnMut() -> Result<Option<Duration>, StopReason>,
     ) -> Woken {
         let mut delay = self.delay;
-        let mut held = Held::new(self, limits, may_be_asked);
+        let scope = limits.scope;
+        let mut held = Held::new(self, limits);
         let reason = loop {
             if is_cancelled_within(delay, scope, |cx| held.read_on(cx)).await {
                 break StopReason::Cancelled;

@@ -1,5 +1,10 @@
 //! What one call has with a budget.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reqwest::Url;
+
 use super::RetryBudget;
 use super::key::Key;
 use super::sick_origins::Home;
@@ -14,10 +19,12 @@ pub(crate) struct Account {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum State {
     /// The resend has not been sent.
     Waiting,
+    /// The resend is sent once this is true: its body has to be made first.
+    Leaving(Arc<AtomicBool>),
     /// The attempt has been sent, with or without a token; how it ended is not known, or it failed.
     Sent,
     /// A server that is not sick answered the attempt.
@@ -29,47 +36,67 @@ impl Account {
         Self { budget, key, token: None, state: State::Sent }
     }
 
-    /// Takes a token for another resend; that of the attempt before it is spent.
+    /// Whether it is with this budget, at the origin of `url`.
+    pub(crate) fn is_with(&self, budget: &RetryBudget, url: &Url) -> bool {
+        self.budget.is_same(budget) && self.key == budget.key(url)
+    }
+
+    /// Takes a token for another resend.
     pub(crate) fn take(&mut self) -> bool {
+        self.failed();
         self.token = self.budget.take(self.key);
         self.state = State::Waiting;
         self.token.is_some()
     }
 
-    /// Goes on without a token: the server paces this resend.
-    pub(crate) fn take_none(&mut self) {
-        self.token = None;
-        self.state = State::Waiting;
+    /// The resend is on its way, as soon as `has_left` is true, if there is that.
+    pub(crate) fn sent(&mut self, has_left: Option<Arc<AtomicBool>>) {
+        match has_left {
+            Some(has_left) => self.state = State::Leaving(has_left),
+            None => self.use_up(),
+        }
     }
 
-    /// The resend is on its way.
-    pub(crate) fn sent(&mut self) {
-        self.state = State::Sent;
-    }
-
-    /// The attempt never left.
-    pub(crate) fn not_sent(&mut self) {
-        self.state = State::Waiting;
-    }
-
-    /// The attempt failed after all, whatever it brought.
-    pub(crate) fn failed(&mut self) {
-        self.token = None;
-        self.state = State::Sent;
-    }
-
-    /// The attempt brought an answer that is not transient.
+    /// The attempt brought an answer of a server that is not sick.
     pub(crate) fn answered(&mut self) {
+        self.settle_leaving();
         self.state = State::Answered;
+    }
+
+    /// The attempt failed, whatever it brought first: its token is spent, if it was sent at all.
+    pub(crate) fn failed(&mut self) {
+        self.settle_leaving();
+        if let (State::Waiting, Some(home)) = (&self.state, self.token) {
+            self.budget.put_back(self.key, home);
+        }
+        self.token = None;
+        self.state = State::Sent;
+    }
+
+    fn settle_leaving(&mut self) {
+        if let State::Leaving(has_left) = &self.state {
+            if has_left.load(Ordering::Relaxed) {
+                self.use_up();
+            } else {
+                self.state = State::Waiting;
+            }
+        }
+    }
+
+    fn use_up(&mut self) {
+        if let Some(home) = self.token {
+            self.budget.use_up(self.key, home);
+        }
+        self.state = State::Sent;
     }
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
-        match self.state {
-            State::Waiting => self.budget.give_back(self.key, self.token, false),
-            State::Sent => {}
-            State::Answered => self.budget.give_back(self.key, self.token, true),
+        if let State::Answered = self.state {
+            self.budget.answered(self.key, self.token);
+        } else {
+            self.failed();
         }
     }
 }

@@ -18,19 +18,20 @@ use crate::time::Instant;
 ///
 /// - A resend **takes** one token. Where there is none, the outcome in hand comes back, with the reason
 ///   [`BudgetExhausted`](crate::StopReason::BudgetExhausted).
-/// - A resend that brings an answer which is not transient gives its token **back**; so does one that is
-///   never sent, because the call was dropped or cancelled during the wait. Every such answer, also to a
-///   first attempt, **adds** a fifth of a token. Faults add nothing.
+/// - A resend that brings an answer of a server that is not sick gives its token **back**; so does one that
+///   is never sent, because the call was dropped or cancelled during the wait. Every such answer, also to a
+///   first attempt, **adds** a fifth of a token. A transient outcome, a fault of any kind, a 5xx, 408, 425
+///   or 429 add nothing, whether or not the policy sends them again.
 /// - The resend after a **429 whose wait the server set** takes none: the server paces it.
-/// - An origin is full to begin with, and again **after 60 s** in which no token was taken.
+/// - An origin is full to begin with, and again **after 60 s** in which no token was taken or used.
 ///
-/// So in an outage a client adds 100 resends at most, and 100 more for each minute without one: with
-/// `N` requests, 1 + 100/`N` times the load, and not the number of attempts. What that means for many
-/// clients is in `docs/fleets.md`.
+/// So in an outage a client adds 100 resends at most, those aside that the server paces, and 100 more for
+/// each minute without one: with `N` requests, 1 + 100/`N` times the load, and not the number of attempts.
+/// What that means for many clients is in `docs/fleets.md`.
 ///
 /// A client has a budget of its own unless it is given one; clones are the same budget, so that several
 /// clients can share it. It keeps state for origins of which a token was taken only, for at most 1,024 of
-/// them; those beyond share one bucket. No part of a URL is kept.
+/// them; those beyond share one bucket, which only their resends and the time fill. No part of a URL is kept.
 ///
 /// ```
 /// use reqwest_typed_retry::{RetryBudget, RetryMiddleware, RetryPolicy};
@@ -69,32 +70,51 @@ impl RetryBudget {
     /// How many tokens there are for the origin of `url`; thousandths count.
     #[must_use]
     pub fn level(&self, url: &Url) -> f64 {
-        let level = self.shared.origins.level(self.shared.keys.of_origin(url), self.now());
+        let level = self.shared.origins.level(self.key(url), self.now());
         in_tokens(level)
     }
 
-    /// How many origins have less than a full bucket, or had within the last minute or so.
+    /// How many origins have less than a full bucket. Those for which there was no room count as one.
     #[must_use]
     pub fn sick_origins(&self) -> usize {
-        self.shared.origins.count()
+        self.shared.origins.count_at(self.now())
     }
 
     /// One call's dealings with it.
     pub(crate) fn account(&self, url: &Url) -> Account {
-        Account::new(self.clone(), self.shared.keys.of_origin(url))
+        Account::new(self.clone(), self.key(url))
+    }
+
+    /// Whether every origin has a full bucket: all that a healthy client asks.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.shared.origins.count() == 0
+    }
+
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    pub(super) fn key(&self, url: &Url) -> Key {
+        self.shared.keys.of_origin(url)
     }
 
     pub(super) fn take(&self, key: Key) -> Option<Home> {
         self.shared.origins.take(key, self.now())
     }
 
-    /// Gives back a token and, if there was an answer, what that adds.
-    pub(super) fn give_back(&self, key: Key, token: Option<Home>, is_answered: bool) {
-        let token_amount = token.map_or(0, |_| TOKEN);
-        let refill = if is_answered { self.shared.refill } else { 0 };
-        let home = token.unwrap_or(Home::Own);
-        if self.sick_origins() > 0 {
-            self.shared.origins.give(key, home, token_amount.saturating_add(refill), self.now());
+    pub(super) fn use_up(&self, key: Key, token: Home) {
+        self.shared.origins.use_up(key, token, self.now());
+    }
+
+    pub(super) fn put_back(&self, key: Key, token: Home) {
+        self.shared.origins.put_back(key, token, self.now());
+    }
+
+    /// Gives the token back, if it took one to get the answer, and what an answer adds.
+    pub(super) fn answered(&self, key: Key, token: Option<Home>) {
+        if !self.is_untouched() {
+            let amount = self.shared.refill.saturating_add(token.map_or(0, |_| TOKEN));
+            self.shared.origins.give(key, token.unwrap_or(Home::Own), amount, self.now());
         }
     }
 
@@ -116,7 +136,8 @@ fn in_tokens(thousandths: u64) -> f64 {
 )]
 fn in_thousandths(share: f64) -> Option<u64> {
     let exactly = share * 1_000.0;
-    let is_whole = (exactly - exactly.round()).abs() < 1e-6;
+    // 0.001 times a whole number, as near as an `f64` gets.
+    let is_whole = exactly == 0.0 || (exactly >= 1.0 && (exactly - exactly.round()).abs() < 1e-6);
     ((0.0..=1.0).contains(&share) && is_whole).then_some(exactly.round() as u64)
 }
 

@@ -15,21 +15,30 @@ use crate::time::Instant;
 /// the server, each for itself, as without a cooldown.
 const MAX_CLOSED: usize = 1_024;
 
+/// So often keys that are open again are looked for.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// No clock goes further: thirty years.
+const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
 /// Lets the requests of a client learn from each other: a 429 or 503 with a server delay closes its origin
 /// until then, and no attempt of any request goes there meanwhile. It opens for each request at a moment of
 /// its own, spread like the waits that servers ask for. Off unless it is set by
 /// [`RetryMiddlewareBuilder::cooldown`](crate::RetryMiddlewareBuilder::cooldown).
 ///
 /// - What the policy does with server delays holds here too: what is over its limit closes nothing,
-///   what it clamps closes for as long, and a policy that ignores them neither closes nor waits. No attempt
-///   waits here longer than the limit, however often the origin closes again.
-/// - The wait counts against the deadline, and not as an attempt. One that could not end before the
-///   deadline never starts: a first attempt then fails at once by
-///   [`RetryError::is_deadline`](crate::RetryError::is_deadline).
-/// - Attempts that are on the wire as the first answer comes go on.
+///   what it clamps closes for as long, and a policy that ignores them neither closes nor waits.
+///   One that never sends again waits, too.
+/// - An origin may close again before a request got through: each time it waits anew. **Set a deadline.** The
+///   wait counts against it, and not as an attempt. One that could not end before the deadline never starts:
+///   a first attempt then fails at once by [`RetryError::is_deadline`](crate::RetryError::is_deadline), and of
+///   a resend the outcome in hand comes back, if it is whole.
+/// - Attempts that are on the wire as the answer comes go on, and so do those whose body a factory is making.
+///   An answer closes the origin however old its request is.
 ///
 /// Clones are the same cooldown, so that several clients can share it. At most 1,024 keys are closed at the
-/// same time; only hashes of them are kept.
+/// same time; only hashes of them are kept. Policies that share one should have the same limit: of two
+/// closings the later end stands, even if one of them does not follow it.
 ///
 /// ```
 /// use reqwest_typed_retry::{Cooldown, RetryMiddleware, RetryPolicy};
@@ -51,9 +60,15 @@ pub struct Cooldown {
 struct Shared {
     by: By,
     keys: Keys,
-    /// How many keys there are in `closed`.
+    /// How many keys there are in `state`: all that is read while nothing is closed.
     count: AtomicUsize,
-    closed: Mutex<HashMap<Key, Closed>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    closed: HashMap<Key, Closed>,
+    next_sweep: Option<Instant>,
 }
 
 enum By {
@@ -66,8 +81,14 @@ type KeyOf = Box<dyn Fn(&Request) -> Option<String> + Send + Sync>;
 /// What a server asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Closed {
-    pub(crate) until: Instant,
+    pub(crate) since: Instant,
     pub(crate) asked: Duration,
+}
+
+impl Closed {
+    fn until(&self) -> Instant {
+        self.since.checked_add(self.asked).unwrap_or(self.since)
+    }
 }
 
 impl Cooldown {
@@ -89,7 +110,7 @@ impl Cooldown {
             by,
             keys: Keys::default(),
             count: AtomicUsize::new(0),
-            closed: Mutex::default(),
+            state: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -102,16 +123,18 @@ impl Cooldown {
         }
     }
 
-    /// Until then, unless it is closed for longer already.
+    /// For so long, unless it is closed for longer already.
     pub(crate) fn close(&self, key: Key, now: Instant, asked: Duration) {
-        let Some(until) = now.checked_add(asked) else { return };
-        let mut closed = self.lock();
-        if closed.len() >= MAX_CLOSED {
-            closed.retain(|_, closed| closed.until > now);
+        if asked.is_zero() {
+            return;
         }
-        let is_longer = closed.get(&key).is_none_or(|known| known.until < until);
+        let new = Closed { since: now, asked: asked.min(FOR_EVER) };
+        let state = &mut *self.lock();
+        self.sweep(state, now);
+        let State { closed, .. } = state;
+        let is_longer = closed.get(&key).is_none_or(|known| known.until() < new.until());
         if is_longer && (closed.len() < MAX_CLOSED || closed.contains_key(&key)) {
-            closed.insert(key, Closed { until, asked });
+            closed.insert(key, new);
         }
         self.shared.count.store(closed.len(), Ordering::Relaxed);
     }
@@ -121,18 +144,29 @@ impl Cooldown {
         if self.shared.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let mut closed = self.lock();
-        let known = *closed.get(&key)?;
-        if known.until > now {
-            return Some(known);
+        let state = &mut *self.lock();
+        let known = state.closed.get(&key).copied();
+        if known.is_some_and(|known| known.until() > now) {
+            return known;
         }
-        closed.remove(&key);
-        self.shared.count.store(closed.len(), Ordering::Relaxed);
+        if known.is_some() {
+            state.next_sweep = None; // there is one to be found
+        }
+        self.sweep(state, now);
         None
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Closed>> {
-        self.shared.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sweep(&self, state: &mut State, now: Instant) {
+        let is_full = state.closed.len() >= MAX_CLOSED;
+        if is_full || state.next_sweep.is_none_or(|at| at <= now) {
+            state.closed.retain(|_, closed| closed.until() > now);
+            state.next_sweep = now.checked_add(SWEEP);
+            self.shared.count.store(state.closed.len(), Ordering::Relaxed);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -43,6 +43,7 @@ mod tests {
         }
         for other in [
             "https://api.test/",
+            "https://api.test:80/",
             "http://api.test:8080/",
             "http://b.api.test/",
             "http://api.test./",

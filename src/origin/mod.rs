@@ -16,6 +16,5 @@ mod sick_origins;
 
 pub(crate) use account::Account;
 pub use budget::{RetryBudget, RetryBudgetBuilder};
-pub(crate) use cooldown::Closed;
 pub use cooldown::Cooldown;
 pub(crate) use key::Key;

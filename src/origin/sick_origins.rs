@@ -24,7 +24,8 @@ pub(super) enum Home {
 }
 
 /// A healthy origin has no bucket, which is the same as a full one. A debit makes it; it goes when it is
-/// full again, or after some time without a debit.
+/// full again, or after some time without a debit. As long as a resend waits with a token of it, it stays: or
+/// the resends of several buckets could come together.
 ///
 /// Whoever changes a level holds the lock for reading; whoever makes or removes a bucket holds it
 /// for writing, so that no change is lost in a bucket that goes. `now` is the time since the budget
@@ -49,7 +50,9 @@ struct Buckets {
 #[derive(Debug)]
 struct Sick {
     bucket: Bucket,
-    /// In milliseconds.
+    /// How many resends wait with a token of it.
+    waiting: AtomicUsize,
+    /// When a token was taken or used last. In milliseconds.
     last_debit: AtomicU64,
 }
 
@@ -88,16 +91,39 @@ impl SickOrigins {
         is_taken.then_some(home)
     }
 
+    /// The resend is sent: its token is used now.
+    pub(super) fn use_up(&self, key: Key, home: Home, now: Duration) {
+        if let Some(sick) = self.read().find(key, home) {
+            sick.waiting.fetch_sub(1, Ordering::Relaxed);
+            sick.touch(now);
+        }
+    }
+
+    /// The resend is not sent: its token goes back.
+    pub(super) fn put_back(&self, key: Key, home: Home, now: Duration) {
+        self.change(key, home, now, |sick| {
+            sick.waiting.fetch_sub(1, Ordering::Relaxed);
+            sick.bucket.give(TOKEN);
+        });
+    }
+
     /// Gives `amount`, in thousandths of a token, to a bucket, if there is one.
     pub(super) fn give(&self, key: Key, home: Home, amount: u64, now: Duration) {
-        if self.count() == 0 {
-            return;
+        if self.count() > 0 {
+            self.change(key, home, now, |sick| {
+                sick.bucket.give(amount);
+            });
         }
+    }
+
+    fn change(&self, key: Key, home: Home, now: Duration, change: impl Fn(&Sick)) {
         let buckets = self.read();
-        let is_full = buckets.find(key, home).is_some_and(|sick| sick.bucket.give(amount));
+        let sick = buckets.find(key, home);
+        sick.map(change);
+        let is_well = sick.is_some_and(Sick::is_well);
         let is_due = buckets.next_sweep <= now;
         drop(buckets);
-        if is_full || is_due {
+        if is_well || is_due {
             let buckets = &mut *self.write();
             if buckets.find(key, home).is_some_and(Sick::is_well) {
                 match home {
@@ -108,6 +134,13 @@ impl SickOrigins {
             self.sweep(buckets, now);
             self.recount(buckets);
         }
+    }
+
+    /// How many origins are less than full now.
+    pub(super) fn count_at(&self, now: Duration) -> usize {
+        let buckets = self.read();
+        let all = buckets.own.values().chain(&buckets.shared);
+        all.filter(|sick| !sick.is_well() && !self.is_idle(sick, now)).count()
     }
 
     /// What a debit would find, in thousandths of a token.
@@ -139,7 +172,8 @@ impl SickOrigins {
 
     fn is_idle(&self, sick: &Sick, now: Duration) -> bool {
         let last_debit = Duration::from_millis(sick.last_debit.load(Ordering::Relaxed));
-        now.saturating_sub(last_debit) >= self.idle_after
+        sick.waiting.load(Ordering::Relaxed) == 0
+            && now.saturating_sub(last_debit) >= self.idle_after
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Buckets> {
@@ -162,19 +196,28 @@ impl Buckets {
 
 impl Sick {
     fn new(capacity: u64) -> Self {
-        Self { bucket: Bucket::full(capacity), last_debit: AtomicU64::new(0) }
+        Self {
+            bucket: Bucket::full(capacity),
+            waiting: AtomicUsize::new(0),
+            last_debit: AtomicU64::new(0),
+        }
     }
 
     fn take(&self, now: Duration) -> bool {
         let is_taken = self.bucket.take();
         if is_taken {
-            let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-            self.last_debit.fetch_max(now, Ordering::Relaxed);
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+            self.touch(now);
         }
         is_taken
     }
 
+    fn touch(&self, now: Duration) {
+        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        self.last_debit.fetch_max(now, Ordering::Relaxed);
+    }
+
     fn is_well(&self) -> bool {
-        self.bucket.is_full()
+        self.bucket.is_full() && self.waiting.load(Ordering::Relaxed) == 0
     }
 }

@@ -104,7 +104,7 @@ async fn run(kind: Kind, protocol: Protocol, seed: u64, operations: usize) -> Ta
     for ended in ended.await {
         let history = ended.note.history().unwrap();
         tally.resends += history.resends();
-        let exhausted = history.stop_reason() == Some(StopReason::AttemptsExhausted);
+        let exhausted = history.stop_reason() == StopReason::AttemptsExhausted;
         tally.exhausted += usize::from(exhausted);
         if may_be_repeated(ended.operation) {
             let all = history.attempts().len() == usize::try_from(MAX_ATTEMPTS).unwrap();

@@ -57,7 +57,7 @@ async fn the_last_error_is_the_one_that_reqwest_alone_would_give() {
         assert_eq!(format!("{error:?}"), format!("{bare:?}"), "{attempts}");
         let history = tracker.history().unwrap();
         assert_eq!(history.attempts().len(), usize::try_from(attempts).unwrap());
-        assert_eq!(history.stop_reason(), Some(StopReason::AttemptsExhausted), "{attempts}");
+        assert_eq!(history.stop_reason(), StopReason::AttemptsExhausted, "{attempts}");
     }
 }
 
@@ -98,7 +98,7 @@ async fn a_deadline_that_forbids_the_next_wait_returns_the_response_in_hand() {
     assert_eq!(response.status(), 503);
     assert_eq!(waits(&script), [ms(200)]);
     assert_eq!(started.elapsed(), ms(200));
-    let reason = history(&response).stop_reason();
+    let reason = Some(history(&response).stop_reason());
     assert_eq!(reason, Some(StopReason::DeadlineWouldPass));
     assert_eq!(response.text().await.unwrap(), "x");
 }
@@ -166,7 +166,7 @@ async fn a_response_after_resends_tells_how_many_there_were_and_why() {
         let history = history(&response);
         assert_eq!(history.resends(), told.len(), "{label}");
         assert_eq!(reasons(&history), told, "{label}");
-        assert_eq!(history.stop_reason(), Some(reason), "{label}");
+        assert_eq!(history.stop_reason(), reason, "{label}");
         let last = history.attempts().last().unwrap().outcome();
         assert_eq!(last, AttemptOutcome::Status(response.status()), "{label}");
     }
@@ -187,7 +187,7 @@ async fn a_tracker_tells_the_same_of_an_error() {
     assert_eq!(reasons(&history), expected);
     let waited = history.attempts().iter().filter_map(|attempt| attempt.decision().delay());
     assert_eq!(waited.sum::<Duration>(), ms(100));
-    assert_eq!(history.stop_reason(), Some(StopReason::AttemptsExhausted));
+    assert_eq!(history.stop_reason(), StopReason::AttemptsExhausted);
 }
 
 // F052

@@ -45,7 +45,7 @@ async fn a_post_that_is_not_resent_says_why() {
     let response = post.send().await.unwrap();
     assert_eq!(requests(&server).await.len(), 1);
     assert_eq!(stop_reason(&response), Some(StopReason::NotIdempotent));
-    let tracked = tracker.history().and_then(|history| history.stop_reason());
+    let tracked = tracker.history().map(|history| history.stop_reason());
     assert_eq!(tracked, Some(StopReason::NotIdempotent), "tracker");
 }
 
@@ -125,7 +125,7 @@ async fn two_attempts(method: &Method, marked: bool, url: &str) -> (usize, Optio
     let result = request.with_extension(tracker.clone()).send().await;
     result.expect_err("no server here ever answers");
     let history = tracker.history().unwrap();
-    (history.attempts().len(), history.stop_reason())
+    (history.attempts().len(), Some(history.stop_reason()))
 }
 
 // F012: without a proof of delivery an unmarked POST isn't sent again even where nobody listens.

@@ -82,7 +82,7 @@ pub(crate) fn history(response: &Response) -> RetryHistory {
 }
 
 pub(crate) fn stop_reason(response: &Response) -> Option<StopReason> {
-    history(response).stop_reason()
+    Some(history(response).stop_reason())
 }
 
 // Decisions

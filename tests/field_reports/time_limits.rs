@@ -26,6 +26,6 @@ async fn a_read_timeout_while_the_body_is_on_its_way_proves_nothing() {
         assert!(error.is_timeout(), "{method}: {error:?}");
         let history = tracker.history().unwrap();
         assert_eq!(history.attempts().len(), attempts, "{method}: {history}");
-        assert_eq!(history.stop_reason(), Some(stop), "{method}: {history}");
+        assert_eq!(history.stop_reason(), stop, "{method}: {history}");
     }
 }

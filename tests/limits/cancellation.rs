@@ -43,7 +43,7 @@ async fn cancelled_after(millis: u64, replies: Vec<Reply>) -> End {
         (started.elapsed(), result)
     });
     let ((), (after, result)) = join(cancel, call).await;
-    let stop = tracker.history().unwrap().stop_reason().unwrap();
+    let stop = tracker.history().unwrap().stop_reason();
     End { sent: script.received().len(), after, back: Back::of(&result), stop }
 }
 
@@ -102,7 +102,7 @@ async fn the_history_tells_the_attempt_and_the_cancellation() {
         history.to_string(),
         "attempt 1: status 503; retry in 100.00ms (set by the backoff): status 503\nstop: cancelled"
     );
-    assert_eq!(history.stop_reason(), Some(Cancelled));
+    assert_eq!(history.stop_reason(), Cancelled);
 }
 
 // A response that was being drained

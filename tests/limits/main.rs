@@ -93,6 +93,6 @@ async fn run(policy: RetryPolicyBuilder, method: &str, script: &Script) -> End {
     let started = Instant::now();
     let result = request.with_extension(tracker.clone()).send().await;
     let (after, back) = (started.elapsed(), Back::of(&result));
-    let stop = tracker.history().unwrap().stop_reason().unwrap();
+    let stop = tracker.history().unwrap().stop_reason();
     End { sent: script.received().len(), after, back, stop }
 }

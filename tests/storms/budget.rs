@@ -1,15 +1,17 @@
 //! The retry budget.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
-use futures_util::poll;
+use futures_util::{FutureExt as _, poll};
 use http::{Method, StatusCode};
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
-    FaultKind, ReplayBody, RetryBudget, RetryErrorExt as _, RetryMiddleware, RetryPolicy,
-    RetryReason, RetryRequestExt as _, RetryScope, RetryTracker, ServerDelays, StopReason,
+    Backoff, FaultKind, Jitter, ReplayBody, RetryBudget, RetryErrorExt as _, RetryMiddleware,
+    RetryPolicy, RetryPolicyBuilder, RetryReason, RetryRequestExt as _, RetryScope, RetryTracker,
+    ServerDelays, StatusSet, StopReason,
 };
 use tokio::time::{Instant, advance, sleep};
 use tokio_util::sync::CancellationToken;
@@ -64,9 +66,11 @@ async fn a_budget_can_be_shared() {
 #[tokio::test(start_paused = true)]
 async fn without_a_token_the_outcome_comes_back_as_it_is_and_the_history_says_why() {
     let upstream = Upstream::new(|_| (BUSY, Some("7")));
-    let client_0 = client(&upstream, |retry| retry.budget(tokens(0)));
+    let budget = tokens(0);
+    let client_0 = client(&upstream, |retry| retry.budget(budget.clone()));
     let started = Instant::now();
     let response = client_0.get(A).send().await;
+    assert_eq!((budget.level(&url(A)), budget.sick_origins()), (0.0, 0), "nothing is kept");
     assert_eq!(started.elapsed(), ms(0));
     assert_eq!(stop(&response), Some(StopReason::BudgetExhausted));
     let response = response.unwrap();
@@ -90,7 +94,7 @@ async fn without_a_token_the_outcome_comes_back_as_it_is_and_the_history_says_wh
     let tracker = RetryTracker::new();
     let error = client.get(A).with_extension(tracker.clone()).send().await.unwrap_err();
     assert!(error.reqwest().unwrap().is_connect() && error.is_connect());
-    assert_eq!(tracker.history().unwrap().stop_reason(), Some(StopReason::BudgetExhausted));
+    assert_eq!(tracker.history().unwrap().stop_reason(), StopReason::BudgetExhausted);
     assert_eq!(script.received().len(), 1);
 }
 
@@ -325,7 +329,7 @@ async fn a_resend_that_is_never_sent_gives_its_token_back() {
     assert_eq!((budget.level(&url(A)), upstream.count()), (10.0, 11));
 
     // Its body could not be made.
-    let calls = std::sync::atomic::AtomicUsize::new(0);
+    let calls = AtomicUsize::new(0);
     let request = client.put(A).body_factory(move || {
         let first = calls.fetch_add(1, Ordering::SeqCst) == 0;
         async move { if first { Ok(ReplayBody::new("body")) } else { Err("gone".into()) } }
@@ -502,4 +506,114 @@ async fn the_last_reason_is_the_budget_also_after_a_resend() {
     let reasons: Vec<_> =
         history.attempts().iter().map(|attempt| attempt.decision().retry_reason()).collect();
     assert_eq!(reasons, [Some(RetryReason::Status(BUSY)), None]);
+}
+
+/// Tokens that wait keep a bucket from being filled by time: or the resends of several would come together.
+#[tokio::test(start_paused = true)]
+async fn long_waits_do_not_add_up_buckets() {
+    let upstream = Upstream::new(|arrival| (BUSY, (arrival.url.path() == "/long").then_some("60")));
+    let policy = RetryPolicy::builder().max_attempts(2).jitter(Jitter::None).build().unwrap();
+    let budget = RetryBudget::default();
+    let client = client_of(policy, &upstream, |retry| retry.budget(budget.clone()));
+    for _ in 0..100 {
+        let client = client.clone();
+        tokio::spawn(async move { get(&client, "http://a.test/long").await });
+    }
+    sleep(ms(60_000)).await;
+    join_all((0..100).map(|_| get(&client, A))).await;
+    let resends = || upstream.arrivals().iter().filter(|it| it.resend > 0).count();
+    assert_eq!(resends(), 0, "a minute after they were taken, but they are not used yet");
+    sleep(ms(1)).await;
+    assert_eq!(resends(), 100);
+    sleep(ms(59_900)).await;
+    assert_eq!((budget.level(&url(A)), budget.sick_origins()), (0.0, 1));
+    sleep(ms(100)).await;
+    assert_eq!((budget.level(&url(A)), budget.sick_origins()), (100.0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_of_a_call_that_is_dropped_late_makes_no_new_one() {
+    let upstream =
+        Upstream::new(|arrival| (BUSY, (arrival.url.path() == "/long").then_some("100")));
+    let policy = RetryPolicy::builder()
+        .server_delays(ServerDelays::UpTo(ms(200_000)))
+        .max_attempts(2)
+        .build()
+        .unwrap();
+    let budget = tokens(10);
+    let client = client_of(policy, &upstream, |retry| retry.budget(budget.clone()));
+    let mut long: Vec<_> =
+        (0..10).map(|_| Box::pin(client.get("http://a.test/long").send())).collect();
+    for call in &mut long {
+        assert!(poll!(call).is_pending());
+    }
+    sleep(ms(61_000)).await;
+    join_all((0..20).map(|_| get(&client, A))).await;
+    drop(long);
+    join_all((0..20).map(|_| get(&client, A))).await;
+    assert_eq!(upstream.arrivals().iter().filter(|it| it.resend > 0).count(), 10);
+}
+
+/// What a proxy says of a dead server is no sign of its health, whether or not a policy lists it.
+#[tokio::test(start_paused = true)]
+async fn no_answer_of_a_sick_server_fills_the_budget() {
+    for other in [521, 501, 505, 507, 529] {
+        let other = StatusCode::from_u16(other).unwrap();
+        let upstream =
+            Upstream::new(move |arrival| (if arrival.index % 2 == 0 { BUSY } else { other }, None));
+        let client = client(&upstream, |retry| retry);
+        join_all((0..1_000).map(|_| get(&client, A))).await;
+        assert_eq!(upstream.count(), 1_100, "{other}");
+    }
+    // Nor is what another policy makes of a 503 or a 429.
+    for sick in [BUSY, LIMITED] {
+        let budget = tokens(10);
+        let upstream = Upstream::always(sick);
+        let default = client(&upstream, |retry| retry.budget(budget.clone()));
+        let lists_nothing =
+            RetryPolicy::builder().retry_statuses(StatusSet::empty()).build().unwrap();
+        let lists_nothing =
+            client_of(lists_nothing, &upstream, |retry| retry.budget(budget.clone()));
+        for _ in 0..100 {
+            get(&default, A).await;
+            get(&lists_nothing, A).await;
+        }
+        assert_eq!(upstream.arrivals().iter().filter(|it| it.resend > 0).count(), 10);
+    }
+}
+
+/// Until its body is made, a resend is not sent.
+#[tokio::test(start_paused = true)]
+async fn a_resend_that_ends_in_its_body_factory_takes_nothing() {
+    let upstream = Upstream::always(BUSY);
+    let budget = tokens(10);
+    let quick = RetryPolicy::builder().backoff(Backoff::constant(ms(0)));
+    let put = |policy: RetryPolicyBuilder, panics: bool| {
+        let policy = policy.build().unwrap();
+        let client = client_of(policy, &upstream, |retry| retry.budget(budget.clone()));
+        let calls = AtomicUsize::new(0);
+        client.put(A).body_factory(move || {
+            let is_resend = calls.fetch_add(1, Ordering::SeqCst) > 0;
+            async move {
+                if is_resend {
+                    assert!(!panics, "by the factory");
+                    sleep(ms(10_000)).await;
+                }
+                Ok(ReplayBody::new("body"))
+            }
+        })
+    };
+    let level = || budget.level(&url(A));
+    tokio::time::timeout(ms(1_000), put(quick.clone(), false).send()).await.unwrap_err();
+    assert_eq!(level(), 10.0, "dropped");
+    put(quick.clone().deadline(ms(1_000)), false).send().await.unwrap_err();
+    assert_eq!(level(), 10.0, "the deadline passed");
+    put(quick.clone().head_timeout(ms(1_000)), false).send().await.unwrap_err();
+    assert_eq!(level(), 10.0, "two head timeouts passed");
+    AssertUnwindSafe(put(quick.clone(), true).send()).catch_unwind().await.unwrap_err();
+    assert_eq!(level(), 10.0, "it panicked");
+    assert_eq!(upstream.count(), 4, "none of them was sent again");
+    // One that is made in time is sent, and spent.
+    let response = put(quick, false).send().await;
+    assert_eq!((stop(&response), level()), (Some(StopReason::AttemptsExhausted), 8.0));
 }

@@ -1,12 +1,16 @@
 //! The shared cooldown.
 
+use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::future::{join, join_all};
-use futures_util::poll;
-use http::StatusCode;
+use futures_util::{poll, stream};
 use http::header::RETRY_AFTER;
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+use http::{Extensions, StatusCode};
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
     Cooldown, Jitter, RetryErrorExt as _, RetryHistory, RetryMiddleware, RetryPolicy,
@@ -108,7 +112,7 @@ async fn the_wait_is_no_attempt() {
     assert_eq!(at(&upstream), [ms(0), ms(3_000)]);
     assert_eq!(upstream.arrivals()[1].resend, 0);
     let history = tracker.history().unwrap();
-    assert_eq!(history.to_string(), "attempt 1: status 200; stop: completed");
+    assert_eq!(history.to_string(), "attempt 1 after 2.00s: status 200; stop: completed");
 }
 
 /// What closes an origin, and until when.
@@ -207,7 +211,7 @@ async fn the_longest_wait_that_was_asked_for_holds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resend_waits_too_and_no_attempt_longer_than_the_limit() {
+async fn a_resend_waits_too_and_anew_each_time_it_closes() {
     // The server puts everybody off again and again, and another client's call tells us.
     let upstream = Upstream::new(|arrival| match arrival.url.path() {
         "/noise" => (BUSY, Some("4")),
@@ -215,7 +219,7 @@ async fn a_resend_waits_too_and_no_attempt_longer_than_the_limit() {
         _ => (OK, None),
     });
     let cooldown = Cooldown::by_origin();
-    let policy = exact().server_delays(ServerDelays::UpTo(ms(10_000))).build().unwrap();
+    let policy = exact().server_delays(ServerDelays::UpTo(ms(4_000))).build().unwrap();
     let client = client_of(policy, &upstream, |retry| retry.cooldown(cooldown.clone()));
     // Each of these is sent as soon as the one before lets it, and closes the origin again.
     let noise = async {
@@ -230,8 +234,8 @@ async fn a_resend_waits_too_and_no_attempt_longer_than_the_limit() {
     };
     let ((), (status, resent)) = join(noise, call).await;
     assert_eq!(status, OK);
-    // Until 4.05 s, until 8.05 s; until 12.05 s would be more than ten in all.
-    assert_eq!(resent, ms(8_050));
+    // Until 4.05 s, until 8.05 s, ...: the limit is that of each closing.
+    assert_eq!(resent, ms(40_050));
 }
 
 #[tokio::test(start_paused = true)]
@@ -276,6 +280,26 @@ async fn a_resend_that_could_not_be_in_time_is_not_waited_for() {
          stop: deadline_would_pass"
     );
     assert_eq!(upstream.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_origin_that_opens_too_late_ends_the_call_at_once() {
+    // The one that is answered later finds that the other has closed the origin.
+    let script = Script::new([
+        Reply::status(StatusCode::BAD_GATEWAY).after(ms(20)),
+        Reply::status(BUSY).header(RETRY_AFTER, 5).after(ms(10)),
+    ]);
+    let policy = exact().deadline(ms(3_000)).build().unwrap();
+    let retry = RetryMiddleware::builder(policy).cooldown(Cooldown::by_origin());
+    let client = ClientBuilder::new(reqwest::Client::new())
+        .with(retry.build().unwrap())
+        .with(script.clone())
+        .build();
+    let started = Instant::now();
+    let (response, _) = join(client.get(A).send(), client.post(A).send()).await;
+    assert_eq!(started.elapsed(), ms(20), "and not after the backoff");
+    assert_eq!(stop(&response), Some(StopReason::DeadlineWouldPass));
+    assert_eq!(response.unwrap().status(), StatusCode::BAD_GATEWAY);
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,4 +359,176 @@ async fn keys_beyond_the_bound_are_not_closed_and_old_ones_make_room() {
     get(&client, &origin(1_999)).await;
     get(&client, &origin(1_999)).await;
     assert_eq!(upstream.arrivals().last().unwrap().at, ms(10_000), "there is room again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_that_lasts_is_sent_little_more_than_its_calls_and_nothing_while_it_is_closed() {
+    for (retry_after, seconds) in [("2", 2), ("10", 10), ("60", 60)] {
+        let sends = async |with_cooldown: bool| {
+            let upstream = Upstream::new(move |arrival| {
+                if arrival.at < ms(600_000) { (BUSY, Some(retry_after)) } else { (OK, None) }
+            });
+            let client = client_of(RetryPolicy::default(), &upstream, |retry| {
+                let retry = retry.without_budget();
+                if with_cooldown { retry.cooldown(Cooldown::by_origin()) } else { retry }
+            });
+            // A call a second for five minutes.
+            let mut calls = Vec::new();
+            for _ in 0..300 {
+                let client = client.clone();
+                calls.push(tokio::spawn(async move { get(&client, A).await }));
+                sleep(ms(1_000)).await;
+            }
+            let _ = join_all(calls).await;
+            let (mut closed_until, mut while_closed) = (ms(0), 0);
+            for arrival in upstream.arrivals().iter().filter(|it| it.at < ms(600_000)) {
+                while_closed += usize::from(arrival.at < closed_until);
+                closed_until = closed_until.max(arrival.at + ms(seconds * 1_000));
+            }
+            (upstream.count(), while_closed)
+        };
+        let (with, without) = (sends(true).await, sends(false).await);
+        println!("Retry-After {retry_after}: {with:?} with a cooldown, {without:?} without");
+        assert_eq!((without.0, with.1), (900, 0));
+        assert!(with.0 <= 700, "{with:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_those_that_wait_few_go_again_while_it_closes_anew() {
+    for (retry_after, seconds) in [("20", 20), ("60", 60)] {
+        let upstream = Upstream::new(move |_| (BUSY, Some(retry_after)));
+        let client = cooling(RetryPolicy::builder().max_attempts(1), &upstream);
+        learn(&client).await;
+        join_all((0..50).map(|_| get(&client, A))).await;
+        let (mut closed_until, mut while_closed) = (ms(0), 0);
+        for arrival in upstream.arrivals() {
+            while_closed += usize::from(arrival.at < closed_until);
+            closed_until = closed_until.max(arrival.at + ms(seconds * 1_000));
+        }
+        assert_eq!((upstream.count(), while_closed), (51, 0));
+    }
+}
+
+/// A response that is never read to its end is let go of after a second, however long the wait becomes.
+#[tokio::test(start_paused = true)]
+async fn no_body_is_held_open_for_as_long_as_an_attempt_is_held_back() {
+    let open = Arc::new(());
+    let body = open.clone();
+    let stalling = move || {
+        let body = body.clone();
+        reqwest::Body::wrap_stream(stream::once(async move {
+            let _open = body;
+            pending::<std::io::Result<&str>>().await
+        }))
+    };
+    let retry = RetryMiddleware::builder(exact().build().unwrap()).cooldown(Cooldown::by_origin());
+    let client = ClientBuilder::new(reqwest::Client::new())
+        .with(retry.build().unwrap())
+        .with(Stalling(Box::new(stalling)))
+        .build();
+    let mut call = Box::pin(client.get(A).send());
+    assert!(poll!(&mut call).is_pending());
+    client.post("http://a.test/noise").send().await.unwrap();
+    let opened = Arc::strong_count(&open);
+    advance(ms(999)).await;
+    assert!(poll!(&mut call).is_pending());
+    assert_eq!(Arc::strong_count(&open), opened);
+    advance(ms(2)).await;
+    assert!(poll!(&mut call).is_pending());
+    assert!(Arc::strong_count(&open) < opened);
+}
+
+/// Noise closes for 50 s; all else is a 502 whose body never ends.
+struct Stalling(Box<dyn Fn() -> reqwest::Body + Send + Sync>);
+
+#[async_trait]
+impl Middleware for Stalling {
+    async fn handle(
+        &self,
+        request: Request,
+        _: &mut Extensions,
+        _: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        let response = http::Response::builder();
+        let response = match request.url().path() {
+            "/noise" => response.status(BUSY).header(RETRY_AFTER, 50).body("".into()),
+            _ => response.status(StatusCode::BAD_GATEWAY).body(self.0()),
+        };
+        Ok(response.unwrap().into())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delay_beyond_all_clocks_closes_for_ever() {
+    let upstream = told_once(BUSY, "99999999999999999999");
+    let client = cooling(exact().server_delays(ServerDelays::ClampedTo(Duration::MAX)), &upstream);
+    learn(&client).await;
+    let call = tokio::time::timeout(Duration::from_secs(1_000_000), client.get(A).send());
+    assert!(call.await.is_err());
+    assert_eq!(upstream.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_over_the_limit_hides_nothing_that_is_within() {
+    let upstream = Upstream::new(|arrival| match arrival.index {
+        0 => (BUSY, Some("61")),
+        1 => (BUSY, Some("5")),
+        _ => (OK, None),
+    });
+    let client = cooling(exact(), &upstream);
+    learn(&client).await;
+    learn(&client).await;
+    get(&client, A).await;
+    assert_eq!(at(&upstream), [ms(0), ms(0), ms(5_000)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_open_again_is_forgotten() {
+    let upstream = Upstream::new(|arrival| {
+        (BUSY, Some(if arrival.url.host_str() == Some("a.test") { "0" } else { "1" }))
+    });
+    let cooldown = Cooldown::by_origin();
+    let policy = exact().max_attempts(1).build().unwrap();
+    let client = client_of(policy, &upstream, |retry| retry.cooldown(cooldown.clone()));
+    let closed = || format!("{cooldown:?}").replace("Cooldown { by: \"origin\", closed: ", "");
+    get(&client, A).await;
+    assert_eq!(closed(), "0 }", "no delay at all");
+    for number in 0..100 {
+        get(&client, &format!("http://{number}.test/")).await;
+    }
+    assert_eq!(closed(), "100 }");
+    advance(ms(3_600_000)).await;
+    get(&client, A).await; // another's
+    assert_eq!(closed(), "0 }");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_spread_ends_where_the_deadline_is() {
+    let upstream = told_once(BUSY, "50");
+    // Opens at 50 s, for each within five seconds; there is one.
+    let client = cooling(RetryPolicy::builder().deadline(ms(51_000)), &upstream);
+    learn(&client).await;
+    assert_eq!(join_all((0..50).map(|_| get(&client, A))).await, [200; 50]);
+    let arrivals = at(&upstream);
+    assert!(arrivals[1..].iter().all(|at| (ms(50_000)..ms(51_000)).contains(at)), "{arrivals:?}");
+}
+
+/// The history shows that an attempt was held back, though its number does not.
+#[tokio::test(start_paused = true)]
+async fn the_history_shows_when_an_attempt_was_sent() {
+    let upstream = Upstream::new(|arrival| match arrival.index {
+        0 => (BUSY, Some("3")),
+        1 => (StatusCode::BAD_GATEWAY, None),
+        _ => (OK, None),
+    });
+    let client = cooling(exact(), &upstream);
+    learn(&client).await;
+    let response = client.get(A).send().await.unwrap();
+    let history = response.extensions().get::<RetryHistory>().unwrap();
+    assert_eq!(
+        history.to_string(),
+        "attempt 1 after 3.00s: status 502; retry in 100.00ms (set by the backoff): status 502\n\
+         attempt 2 after 3.10s: status 200; stop: completed"
+    );
 }

@@ -63,7 +63,7 @@ async fn get(client: &ClientWithMiddleware, url: &str) -> u16 {
 }
 
 fn stop(result: &Result<Response>) -> Option<StopReason> {
-    result.as_ref().unwrap().extensions().get::<RetryHistory>()?.stop_reason()
+    Some(result.as_ref().unwrap().extensions().get::<RetryHistory>()?.stop_reason())
 }
 
 const OK: StatusCode = StatusCode::OK;

@@ -1,13 +1,17 @@
 //! A loop of the application's own and the middleware draw on one budget.
 
 use std::io;
+use std::panic::AssertUnwindSafe;
 
+use futures_util::poll;
 use reqwest_typed_retry::{
-    Backoff, RetryBudget, RetryDecision, RetryPolicy, RetryRequestExt as _, SharedSession,
-    StopReason,
+    Attempt, Backoff, RetryBudget, RetryDecision, RetryPolicy, RetryRequestExt as _, RetryScope,
+    SharedSession, StopReason,
 };
 
-use super::{A, BUSY, OK, Upstream, client, tokens, url};
+use tokio_util::sync::CancellationToken;
+
+use super::{A, B, BUSY, OK, Upstream, client, stop, tokens, url};
 
 fn cut() -> io::Error {
     io::ErrorKind::ConnectionReset.into()
@@ -115,4 +119,80 @@ async fn without_a_budget_nothing_ends_the_loop_but_the_policy() {
         }
     }
     assert_eq!(upstream.count(), 100);
+}
+
+/// A session that goes on elsewhere pays there, and by the budget of the client that it goes by.
+#[tokio::test(start_paused = true)]
+async fn a_token_is_of_the_origin_and_the_budget_that_the_request_is_of() {
+    let upstream =
+        Upstream::new(|it| (if it.url.host_str() == Some("b.test") { BUSY } else { OK }, None));
+    let budget = tokens(5);
+    let client_1 = client(&upstream, |retry| retry.budget(budget.clone()));
+    let session_1 = session();
+    client_1.get(A).retry_session(&session_1).send().await.unwrap();
+    assert!(session_1.decide_after(&cut()).delay().is_some());
+    assert_eq!(level(&budget), 4.0);
+    // The mirror has a bucket of its own; what was taken here is given back.
+    client_1.get(B).retry_session(&session_1).send().await.unwrap();
+    assert_eq!((level(&budget), budget.level(&url(B))), (5.0, 0.0));
+
+    let none_left = client(&upstream, |retry| retry.budget(tokens(0)));
+    let without = client(&upstream, |retry| retry.without_budget());
+    let session_2 = session();
+    none_left.get(B).retry_session(&session_2).send().await.unwrap();
+    let response = without.get(B).retry_session(&session_2).send().await;
+    assert_eq!(stop(&response), Some(StopReason::AttemptsExhausted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_of_the_loop_that_comes_to_nothing_takes_nothing() {
+    let (upstream, budget) = (Upstream::always(OK), tokens(10));
+    let client = client(&upstream, |retry| retry.budget(budget.clone()));
+    let slow = Backoff::constant(super::ms(1_000));
+    let session =
+        SharedSession::new(RetryPolicy::builder().max_attempts(3).backoff(slow).build().unwrap());
+    client.get(A).retry_session(&session).send().await.unwrap();
+    // Dropped: again and again, or the attempts would run out.
+    for _ in 0..5 {
+        let wait = tokio::time::timeout(super::ms(10), session.resend_after(cut()));
+        wait.await.unwrap_err();
+        assert_eq!((level(&budget), session.attempts()), (10.0, 1));
+    }
+    // Cancelled.
+    let token = CancellationToken::new();
+    let scope = RetryScope::new().cancel_on(token.clone());
+    let mut wait = Box::pin(scope.run(session.resend_after(cut())));
+    assert!(poll!(&mut wait).is_pending());
+    assert_eq!((level(&budget), session.attempts()), (9.0, 2));
+    token.cancel();
+    wait.await.unwrap_err();
+    assert_eq!((level(&budget), session.attempts()), (10.0, 1));
+    // Decided twice, and sent once.
+    assert!(session.decide_after(&cut()).delay().is_some());
+    assert!(session.decide_after(&cut()).delay().is_some());
+    assert_eq!(level(&budget), 9.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_classifier_that_panics_on_a_cut_makes_no_answer_of_it() {
+    let budget = tokens(5);
+    let upstream = Upstream::always(OK);
+    let client = client(&upstream, |retry| retry.budget(budget.clone()));
+    let policy = RetryPolicy::builder()
+        .max_attempts(5)
+        .backoff(Backoff::constant(super::ms(0)))
+        .classifier(|attempt: &Attempt<'_>| {
+            assert!(attempt.number() < 2 || attempt.outcome().status().is_some());
+            None
+        })
+        .build()
+        .unwrap();
+    let session = SharedSession::new(policy);
+    client.get(A).retry_session(&session).send().await.unwrap();
+    session.resend_after(cut()).await.unwrap();
+    client.get(A).retry_session(&session).send().await.unwrap();
+    let decide = AssertUnwindSafe(|| session.decide_after(&cut()));
+    assert!(std::panic::catch_unwind(decide).is_err());
+    drop(session);
+    assert_eq!(level(&budget), 4.0);
 }

@@ -123,7 +123,7 @@ impl Expect {
         match &self.attempts {
             Attempts::Are(counts, stops) => {
                 let expected = (counts[at], Some(stops[at]));
-                let found = (history.attempts().len(), history.stop_reason());
+                let found = (history.attempts().len(), Some(history.stop_reason()));
                 ensure(found == expected, || format!("attempts and stop: not {expected:?}"))?;
             }
             Attempts::FollowTheFault => {

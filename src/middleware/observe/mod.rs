@@ -1,12 +1,205 @@
-//! The one place from which the middleware tells what it does. What it tells is in the documentation of
-//! the crate, under "Events".
+//! The one place from which the middleware tells what it does, and to whom.
+//!
+//! What is told is in the documentation of the crate, under "Telemetry".
 
+#[cfg(feature = "metrics")]
+mod metrics;
 #[cfg(feature = "tracing")]
 mod tracing;
-#[cfg(feature = "tracing")]
-pub(super) use self::tracing::{decided, nested, unproven_statuses};
 
-#[cfg(not(feature = "tracing"))]
-mod silent;
-#[cfg(not(feature = "tracing"))]
-pub(super) use self::silent::{decided, nested, unproven_statuses};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use reqwest::Url;
+
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use self::metrics::MetricsObserver;
+use super::history::{AttemptRecord, RetryHistory};
+use crate::policy::{RetryDecision, RetryPolicy};
+
+/// Is told what a [`RetryMiddleware`](crate::RetryMiddleware) does, as it does it: for metrics and logs of
+/// an application's own. Added by [`observer`](crate::RetryMiddlewareBuilder::observer).
+///
+/// | hook | when | how often a call |
+/// |---|---|---|
+/// | [`attempt_ended`](Self::attempt_ended) | an attempt has ended, and it is decided what follows | once for each send |
+/// | [`resending`](Self::resending) | … a resend: before its wait | once for each resend, sent or not |
+/// | [`held_back`](Self::held_back) | before a wait for a [`Cooldown`](crate::Cooldown) | once for each such wait |
+/// | [`gave_up`](Self::gave_up) | … the end, with an outcome that is transient; or a wait was the end | 0 or 1 |
+/// | [`recovered`](Self::recovered) | … the end, with an answer that is not transient, after a resend | 0 or 1 |
+///
+/// In this order. A first-try success is one `attempt_ended` and no more; so is a 404. A call that ends
+/// before its first attempt (it was cancelled, or its deadline had passed) is not told of, nor one that is
+/// dropped. An attempt whose body a [`SharedSession`](crate::SharedSession) calls cut has ended twice: once
+/// with its head.
+///
+/// The hooks run in the call itself, so they must be quick; they hold up nobody else. If one panics, so does
+/// its call, and no more: its token in the budget is settled as if it had been dropped.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use reqwest_typed_retry::{AttemptRecord, ObservedCall, RetryMiddleware, RetryObserver, RetryPolicy};
+///
+/// #[derive(Default)]
+/// struct Resends(AtomicU64);
+///
+/// impl RetryObserver for Resends {
+///     fn resending(&self, _call: &ObservedCall<'_>, _attempt: &AttemptRecord) {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///     }
+/// }
+///
+/// let retry = RetryMiddleware::builder(RetryPolicy::default()).observer(Resends::default()).build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait RetryObserver: Send + Sync + 'static {
+    /// The attempt has ended, as `attempt` says.
+    fn attempt_ended(&self, call: &ObservedCall<'_>, attempt: &AttemptRecord) {
+        let _ = (call, attempt);
+    }
+
+    /// The request is to be sent again after the wait that the decision on `attempt` says. The number of
+    /// that attempt is that of the retry.
+    fn resending(&self, call: &ObservedCall<'_>, attempt: &AttemptRecord) {
+        let _ = (call, attempt);
+    }
+
+    /// An attempt is held back by a [`Cooldown`](crate::Cooldown), for `wait`.
+    fn held_back(&self, call: &ObservedCall<'_>, wait: Duration) {
+        let _ = (call, wait);
+    }
+
+    /// The call ends with a transient failure; `history` says why no more is done.
+    fn gave_up(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
+        let _ = (call, history);
+    }
+
+    /// The call ends well after all.
+    fn recovered(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
+        let _ = (call, history);
+    }
+}
+
+/// The call that an observer is told of.
+#[derive(Clone, Copy)]
+pub struct ObservedCall<'a> {
+    pub(super) method: &'a Method,
+    pub(super) url: Option<&'a Url>,
+    pub(super) policy: &'a RetryPolicy,
+    pub(super) elapsed: Duration,
+}
+
+impl ObservedCall<'_> {
+    /// The request's method.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        self.method
+    }
+
+    /// Scheme, host and port of the request as the caller made it: nothing of a URL that could be secret.
+    #[must_use]
+    pub fn origin(&self) -> Option<String> {
+        self.url.map(origin)
+    }
+
+    /// How many retries the policy allows. `None`: only the deadline ends them.
+    #[must_use]
+    pub fn max_retries(&self) -> Option<u32> {
+        self.policy.max_attempts().map(|attempts| attempts.get() - 1)
+    }
+
+    /// Since the call began.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+}
+
+impl fmt::Debug for ObservedCall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObservedCall")
+            .field("method", self.method)
+            .field("origin", &self.origin())
+            .field("max_retries", &self.max_retries())
+            .field("elapsed", &self.elapsed)
+            .finish()
+    }
+}
+
+/// Scheme, host and port: a URL holds secrets elsewhere.
+pub(super) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// Everybody who is told.
+#[derive(Clone, Default)]
+pub(super) struct Observers(Vec<Arc<dyn RetryObserver>>);
+
+impl Observers {
+    pub(super) fn add(&mut self, observer: impl RetryObserver) {
+        self.0.push(Arc::new(observer));
+    }
+
+    /// Whether somebody counts the attempts that need nothing else.
+    pub(super) fn want_every_attempt(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Whether somebody would be told of a failure.
+    pub(super) fn want_failures(&self) -> bool {
+        #[cfg(feature = "tracing")]
+        let logs = tracing::wants_failures();
+        #[cfg(not(feature = "tracing"))]
+        let logs = false;
+        logs || self.want_every_attempt()
+    }
+
+    fn each(&self, tell: impl Fn(&dyn RetryObserver)) {
+        #[cfg(feature = "tracing")]
+        tell(&tracing::Events);
+        for observer in &self.0 {
+            tell(&**observer);
+        }
+    }
+
+    pub(super) fn attempt_ended(&self, call: &ObservedCall<'_>, attempt: &AttemptRecord) {
+        self.each(|observer| observer.attempt_ended(call, attempt));
+        if let RetryDecision::RetryAfter { .. } = attempt.decision() {
+            self.each(|observer| observer.resending(call, attempt));
+        }
+    }
+
+    pub(super) fn held_back(&self, call: &ObservedCall<'_>, wait: Duration) {
+        self.each(|observer| observer.held_back(call, wait));
+    }
+
+    pub(super) fn call_ended(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
+        let Some(last) = history.attempts().last() else { return };
+        if history.stop_reason().is_giving_up() {
+            self.each(|observer| observer.gave_up(call, history));
+        } else if history.resends() > 0 && last.outcome().status().is_some() {
+            self.each(|observer| observer.recovered(call, history));
+        }
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} besides ours", self.0.len())
+    }
+}
+
+/// A second retry middleware in the same chain.
+pub(super) fn nested() {
+    #[cfg(feature = "tracing")]
+    tracing::nested();
+}
+
+/// A policy whose list needs a proof, and there is none.
+pub(super) fn unproven_statuses() {
+    #[cfg(feature = "tracing")]
+    tracing::unproven_statuses();
+}

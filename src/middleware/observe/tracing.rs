@@ -1,44 +1,82 @@
 //! Events by the `tracing` crate.
 
-use ::tracing::{debug, info, warn};
-use http::Method;
-use reqwest::Url;
+use std::time::Duration;
 
-use crate::middleware::history::AttemptRecord;
+use ::tracing::{Level, debug, enabled, info, warn};
+
+use super::{ObservedCall, RetryObserver};
+use crate::middleware::history::{AttemptRecord, RetryHistory};
 use crate::policy::{RetryDecision, StopReason};
 
 /// Not the path of a private module.
 const TARGET: &str = "reqwest_typed_retry";
 
-/// What follows the attempt `last`. A request that is not kept has no `url` any more.
-pub(in crate::middleware) fn decided(method: &Method, url: Option<&Url>, last: &AttemptRecord) {
-    let (number, method, outcome) = (last.number(), method.as_str(), last.outcome());
-    match last.decision() {
-        RetryDecision::RetryAfter { delay, reason, source } => info!(
+pub(super) fn wants_failures() -> bool {
+    enabled!(target: TARGET, Level::WARN)
+}
+
+pub(super) struct Events;
+
+impl RetryObserver for Events {
+    fn resending(&self, call: &ObservedCall<'_>, attempt: &AttemptRecord) {
+        let RetryDecision::RetryAfter { delay, reason, source } = attempt.decision() else {
+            return;
+        };
+        let retry = attempt.number(); // the resend to come
+        let of = call.max_retries().map(|max| format!(" of {max}")).unwrap_or_default();
+        info!(
             target: TARGET,
-            retry = number, // the resend to come
-            method,
-            // Scheme, host and port alone: a URL holds secrets elsewhere.
-            origin = url.map(|url| url.origin().ascii_serialization()),
+            retry,
+            max_retries = call.max_retries(),
+            method = call.method().as_str(),
+            origin = call.origin(),
             %reason,
             ?delay,
             delay_source = source.as_str(),
-            "resending"
-        ),
-        RetryDecision::DoNotRetry { reason: reason @ StopReason::NotIdempotent } => {
-            debug!(target: TARGET, attempts = number, method, %outcome, %reason, "not resent");
+            server_delay = attempt.server_delay().map(::tracing::field::debug),
+            "retry {retry}{of}"
+        );
+    }
+
+    fn held_back(&self, call: &ObservedCall<'_>, wait: Duration) {
+        let (method, origin) = (call.method().as_str(), call.origin());
+        info!(target: TARGET, method, origin, ?wait, "held back");
+    }
+
+    fn gave_up(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
+        let Some(last) = history.attempts().last() else { return };
+        let (attempts, outcome, reason) = (last.number(), last.outcome(), history.stop_reason());
+        let (method, origin) = (call.method().as_str(), call.origin());
+        // Nobody gives up what was not to be sent again, or what the application ended itself.
+        let is_asked_for = match reason {
+            StopReason::NotIdempotent | StopReason::Cancelled => true,
+            _ => call.max_retries() == Some(0),
+        };
+        if is_asked_for {
+            debug!(target: TARGET, attempts, method, origin, %outcome, %reason, "not resent");
+        } else {
+            warn!(target: TARGET, attempts, method, origin, %outcome, %reason, "giving up");
         }
-        RetryDecision::DoNotRetry { reason } if reason.is_giving_up() => {
-            warn!(target: TARGET, attempts = number, method, %outcome, %reason, "giving up");
-        }
-        RetryDecision::DoNotRetry { .. } => {}
+    }
+
+    fn recovered(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
+        let Some(last) = history.attempts().last() else { return };
+        debug!(
+            target: TARGET,
+            attempts = last.number(),
+            method = call.method().as_str(),
+            origin = call.origin(),
+            outcome = %last.outcome(),
+            elapsed = ?call.elapsed(),
+            "recovered"
+        );
     }
 }
 
-pub(in crate::middleware) fn nested() {
+pub(super) fn nested() {
     debug!(target: TARGET, "nested retry middleware passes through");
 }
 
-pub(in crate::middleware) fn unproven_statuses() {
+pub(super) fn unproven_statuses() {
     debug!(target: TARGET, "not_processed_statuses has no effect without a delivery proof");
 }
