@@ -1,7 +1,7 @@
 //! A bucket of tokens. (`loom/` runs this file through all interleavings.)
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
