@@ -42,23 +42,43 @@
 //! | `http2` | yes | HTTP/2 resets and refusals told apart by their code |
 //! | `rustls` | yes | TLS verdicts (a bad certificate) told from connections that did not come about |
 //! | `tracing` | yes | events for resends, giving up, and requests that are not resent |
+//! | `metrics` | no | `MetricsObserver`: metrics by the facade of that name |
 //! | `multipart` | no | `ReplayBody` from a `reqwest::multipart::Form` |
+//! | `serde` | no | `Serialize` for [`RetryHistory`] |
 //! | `test-util` | no | `test_util`: a scripted final middleware, seeded jitter, a settable wall clock |
-
-//! # Events
 //!
-//! With the feature `tracing`, by the target `reqwest_typed_retry`:
+//! # Telemetry
+//!
+//! A [`RetryObserver`] is told what is done; the events and the metrics are two of them. No userinfo, path,
+//! query or field of the request is in any of them, nor in a [`RetryHistory`] or a [`RetryError`]: of the
+//! URL its origin alone, scheme, host and port. A first-try success and a permanent failure are no events,
+//! nor is a call that a cancellation or a deadline ends before its first attempt.
+//!
+//! Events of the feature `tracing`, by the target `reqwest_typed_retry`:
 //!
 //! | event | level | fields | when |
 //! |---|---|---|---|
-//! | `resending` | INFO | `retry`, `method`, `origin`, `reason`, `delay`, `delay_source` | before each wait |
-//! | `giving up` | WARN | `attempts`, `method`, `outcome`, `reason` | a transient failure is returned |
-//! | `not resent` | DEBUG | the same | … because it might take effect twice |
+//! | `retry 1 of 2` | INFO | `retry`, `max_retries`, `method`, `origin`, `reason`, `delay`, `delay_source`, `server_delay` | before each wait for a resend |
+//! | `held back` | INFO | `method`, `origin`, `wait` | before each wait for a [`Cooldown`] |
+//! | `giving up` | WARN | `attempts`, `method`, `origin`, `outcome`, `reason` | a transient failure is returned |
+//! | `not resent` | DEBUG | the same | … because it might take effect twice, was not to be sent again at all, or was cancelled |
+//! | `recovered` | DEBUG | `attempts`, `method`, `origin`, `outcome`, `elapsed` | a call ends well after a resend |
 //! | `nested retry middleware passes through` | DEBUG | | a second one in the same chain |
 //! | `not_processed_statuses has no effect without a delivery proof` | DEBUG | | by [`RetryMiddleware::new`] |
 //!
-//! Nothing for a first-try success, a permanent failure, or a call that a cancellation or a deadline
-//! ends before an attempt. No userinfo, path, query or field of the request is in any of them.
+//! Metrics of the feature `metrics`, if a `MetricsObserver` is added:
+//!
+//! | metric | type | unit | labels | when |
+//! |---|---|---|---|---|
+//! | `http_client_retry_attempts_total` | counter | attempts | `method`, `outcome` | an attempt has ended |
+//! | `http_client_retry_resends_total` | counter | resends | `method`, `reason`, `source` | a resend is decided on |
+//! | `http_client_retry_wait_seconds` | histogram | seconds | `method`, `source` | the same: its wait |
+//! | `http_client_retry_held_back_seconds` | histogram | seconds | `method` | an attempt waits for a [`Cooldown`] |
+//! | `http_client_retry_given_up_total` | counter | calls | `method`, `reason` | a transient failure is returned |
+//! | `http_client_retry_recovered_total` | counter | calls | `method` | a call ends well after a resend |
+//!
+//! `outcome` is a status or a kind of fault; `reason` and `source` are those of `as_str`; `method` is
+//! `_OTHER` for one that RFC 9110 and RFC 5789 do not name. `by_origin` adds the label `origin`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
