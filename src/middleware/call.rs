@@ -64,7 +64,7 @@ struct Progress {
     attempts: Vec<AttemptRecord>,
     /// With the budget. Where none is there, no resend can follow.
     account: Option<Account>,
-    /// Where the request goes, if anybody is told.
+    /// Where the request goes, if that is still known.
     url: Option<Url>,
     /// When the current attempt was sent, counted from the beginning of the call.
     attempt_started: Duration,
