@@ -4,9 +4,11 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 
 use futures_util::poll;
+use reqwest_middleware::ClientBuilder;
+use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
-    Attempt, Backoff, RetryBudget, RetryDecision, RetryPolicy, RetryRequestExt as _, RetryScope,
-    SharedSession, StopReason,
+    Attempt, Backoff, RetryBudget, RetryDecision, RetryMiddleware, RetryPolicy,
+    RetryRequestExt as _, RetryScope, SharedSession, StopReason,
 };
 
 use tokio_util::sync::CancellationToken;
@@ -195,4 +197,21 @@ async fn a_classifier_that_panics_on_a_cut_makes_no_answer_of_it() {
     assert!(std::panic::catch_unwind(decide).is_err());
     drop(session);
     assert_eq!(level(&budget), 4.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_the_loop_that_is_dropped_on_the_wire_is_spent() {
+    let script = Script::new([Reply::status(OK), Reply::hang()]);
+    let budget = tokens(5);
+    let retry =
+        RetryMiddleware::builder(RetryPolicy::default()).budget(budget.clone()).build().unwrap();
+    let client =
+        ClientBuilder::new(reqwest::Client::new()).with(retry).with(script.clone()).build();
+    let session = session();
+    client.get(A).retry_session(&session).send().await.unwrap();
+    session.resend_after(cut()).await.unwrap();
+    let call = client.get(A).retry_session(&session).send();
+    tokio::time::timeout(super::ms(1_000), call).await.unwrap_err();
+    drop(session);
+    assert_eq!((script.received().len(), level(&budget)), (2, 4.0));
 }
