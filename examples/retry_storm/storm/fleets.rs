@@ -144,8 +144,8 @@ pub(crate) fn table(cases: &[Case], seed: u64) -> Result<Table> {
         eprintln!("{case:?}");
         let fleet = case.run(seed)?;
         table.row([
-            grouped(case.clients.into()),
-            grouped(case.requests.into()),
+            grouped(&case.clients.to_string()),
+            grouped(&case.requests.to_string()),
             match case.processes {
                 Some(processes) => format!("in {processes} processes"),
                 None => "each its own".into(),
@@ -154,16 +154,15 @@ pub(crate) fn table(cases: &[Case], seed: u64) -> Result<Table> {
             format!("{:.0} %", case.refused * 100.0),
             fleet.load_without.map_or("not run".into(), |load| format!("{load:.2}")),
             format!("{:.2}", fleet.load),
-            grouped(fleet.failed),
-            format!("{:.0}", fleet.bound),
+            grouped(&fleet.failed.to_string()),
+            grouped(&format!("{:.0}", fleet.bound)),
         ]);
     }
     Ok(table)
 }
 
 /// With commas between the thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
+fn grouped(digits: &str) -> String {
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at) % 3 == 0 {
