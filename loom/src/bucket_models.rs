@@ -1,10 +1,9 @@
 //! What a bucket promises, whoever takes and gives at the same time.
 
 use loom::sync::Arc;
-use loom::thread;
 
-use crate::all_of_model;
 use crate::bucket::{Bucket, TOKEN};
+use crate::{all_of_model, at_once};
 
 /// What an answer adds by default.
 const REFILL: u64 = TOKEN / 5;
@@ -21,21 +20,7 @@ fn bucket(level: u64, capacity: u64) -> Arc<Bucket> {
 
 type Work<T> = fn(&Bucket) -> T;
 
-/// Runs all of `work` at the same time, one in this thread, and gives what each of them gave.
-fn at_once<T: 'static, const N: usize>(bucket: &Arc<Bucket>, work: [Work<T>; N]) -> Vec<T> {
-    let (last, others) = work.split_last().unwrap();
-    let others: Vec<_> = others
-        .iter()
-        .map(|&work| {
-            let bucket = Arc::clone(bucket);
-            thread::spawn(move || work(&bucket))
-        })
-        .collect();
-    let last = last(bucket);
-    others.into_iter().map(|other| other.join().unwrap()).chain([last]).collect()
-}
-
-fn how_many(answers: Vec<bool>) -> u64 {
+fn how_many<const N: usize>(answers: [bool; N]) -> u64 {
     answers.into_iter().map(u64::from).sum()
 }
 

@@ -1,10 +1,11 @@
-//! Loom's atomics, with loads of which no interleaving is left out.
+//! Loom's atomics, with no interleaving left out.
 //!
 //! Loom 0.7 leaves some out where a variable is loaded and then changed (its issues 166 and 392): it
 //! looks for conflicts with the last access alone, and for loads it takes that to be none. So here a
 //! load is an exchange that changes nothing, and any two accesses of a variable are a conflict. It
 //! sees the newest value. That it might see an older one is no loss: as far as one variable goes, that is
-//! the same as a load at an earlier moment, which is tried too.
+//! the same as a load at an earlier moment, which is tried too. And a store is an exchange as well, as loom
+//! has no order between a plain one and such a load (see its issue 282).
 
 use loom::sync::atomic as loom_atomic;
 pub(crate) use loom::sync::atomic::Ordering;
@@ -25,7 +26,7 @@ macro_rules! atomic {
             }
 
             pub(crate) fn store(&self, value: $int, order: Ordering) {
-                self.0.store(value, order);
+                self.0.swap(value, order);
             }
 
             pub(crate) fn fetch_max(&self, value: $int, order: Ordering) -> $int {

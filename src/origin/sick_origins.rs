@@ -1,15 +1,24 @@
-//! Buckets for the origins that need one, and for no others.
+//! Buckets for the origins that need one, and for no others. (`loom/` runs this file through all
+//! interleavings.)
 
 use std::collections::HashMap;
+use std::sync::PoisonError;
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+#[cfg(not(loom))]
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
+
+#[cfg(loom)]
+use loom::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::bucket::{Bucket, TOKEN};
 use super::key::Key;
+#[cfg(loom)]
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// How many origins have a bucket of their own at the same time, at most.
-pub(super) const MAX_ORIGINS: usize = 1_024;
+pub(super) const MAX_ORIGINS: usize = if cfg!(loom) { 1 } else { 1_024 };
 
 /// Idle buckets are looked for so often within the time after which they are.
 const SWEEPS: u32 = 8;
@@ -166,8 +175,13 @@ impl SickOrigins {
     }
 
     fn recount(&self, buckets: &Buckets) {
-        let count = buckets.own.len() + usize::from(buckets.shared.is_some());
-        self.sick.store(count, Ordering::Relaxed);
+        self.sick.store(buckets.count(), Ordering::Relaxed);
+    }
+
+    /// What [`count`](Self::count) must come to.
+    #[cfg(any(test, loom))]
+    pub(super) fn recounted(&self) -> usize {
+        self.read().count()
     }
 
     fn is_idle(&self, sick: &Sick, now: Duration) -> bool {
@@ -186,6 +200,10 @@ impl SickOrigins {
 }
 
 impl Buckets {
+    fn count(&self) -> usize {
+        self.own.len() + usize::from(self.shared.is_some())
+    }
+
     fn find(&self, key: Key, home: Home) -> Option<&Sick> {
         match home {
             Home::Own => self.own.get(&key),
@@ -219,5 +237,147 @@ impl Sick {
 
     fn is_well(&self) -> bool {
         self.bucket.is_full() && self.waiting.load(Ordering::Relaxed) == 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::thread;
+
+    use rand::rngs::SmallRng;
+    use rand::{Rng as _, SeedableRng as _};
+
+    use super::super::key::Keys;
+    use super::*;
+
+    const IDLE_AFTER: Duration = Duration::from_secs(60);
+    const NOW: Duration = Duration::from_secs(100);
+    const REFILL: u64 = TOKEN / 5;
+
+    fn keys<const N: usize>() -> [Key; N] {
+        let keys = Keys::default();
+        std::array::from_fn(|number| keys.of(&number.to_string()))
+    }
+
+    fn take_all(origins: &SickOrigins, key: Key, now: Duration) -> u64 {
+        (0..).take_while(|_| origins.take(key, now).is_some()).count() as u64
+    }
+
+    /// Two origins are far from empty and from full, so that the order of what happens to them does
+    /// not matter. The tokens of two others always come back, so that their buckets come and go.
+    #[test]
+    fn threads_leave_an_exact_balance() {
+        const THREADS: u64 = 8;
+        const OPERATIONS: u64 = 10_000;
+        const CAPACITY: u64 = 2 * (THREADS * OPERATIONS + 1) * TOKEN;
+        let keys @ [one, other, ..] = keys::<4>();
+        let origins = SickOrigins::new(CAPACITY, IDLE_AFTER);
+        let missing = CAPACITY / 2;
+        for key in [one, other] {
+            for _ in 0..missing / TOKEN {
+                assert!(origins.take(key, NOW).is_some());
+            }
+        }
+        let work = |seed| {
+            let mut random = SmallRng::seed_from_u64(seed);
+            let (mut taken, mut given) = ([0; 2], [0; 2]);
+            for _ in 0..OPERATIONS {
+                let random = random.next_u32() as usize;
+                let (which, gives) = (random % 4, random & 4 > 0);
+                match keys[which] {
+                    key if which > 1 => {
+                        let home = origins.take(key, NOW).unwrap();
+                        assert_eq!(home, Home::Own);
+                        origins.give(key, home, TOKEN, NOW);
+                    }
+                    key if gives => {
+                        origins.give(key, Home::Own, REFILL, NOW);
+                        given[which] += REFILL;
+                    }
+                    key => {
+                        assert_eq!(origins.take(key, NOW), Some(Home::Own));
+                        taken[which] += TOKEN;
+                    }
+                }
+            }
+            (taken, given)
+        };
+        let mut levels = [CAPACITY - missing; 2];
+        thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..THREADS).map(|seed| scope.spawn(move || work(seed))).collect();
+            for thread in threads {
+                let (taken, given) = thread.join().unwrap();
+                for which in [0, 1] {
+                    levels[which] = levels[which] + given[which] - taken[which];
+                }
+            }
+        });
+        assert_eq!([one, other].map(|key| origins.level(key, NOW)), levels);
+        assert_eq!((origins.count(), origins.recounted()), (2, 2));
+        for (key, level) in [(one, levels[0]), (other, levels[1])] {
+            origins.give(key, Home::Own, CAPACITY - level, NOW);
+        }
+        assert_eq!((origins.count(), origins.recounted()), (0, 0));
+    }
+
+    #[test]
+    fn a_million_origins_share_what_a_thousand_and_one_have() {
+        const CAPACITY: u64 = 2;
+        let keys = Keys::default();
+        let origins = SickOrigins::new(CAPACITY * TOKEN, IDLE_AFTER);
+        let mut taken = 0;
+        for number in 0..1_000_000 {
+            taken += take_all(&origins, keys.of(&number.to_string()), NOW);
+            assert!(origins.count() <= MAX_ORIGINS + 1);
+        }
+        assert_eq!(taken, (MAX_ORIGINS as u64 + 1) * CAPACITY);
+        assert_eq!(origins.read().own.len(), MAX_ORIGINS);
+        assert_eq!((origins.count(), origins.recounted()), (MAX_ORIGINS + 1, MAX_ORIGINS + 1));
+
+        // One token that comes back is there for whoever comes next, once.
+        let stranger = keys.of("stranger");
+        origins.give(stranger, Home::Shared, TOKEN, NOW);
+        assert_eq!(origins.level(stranger, NOW), TOKEN);
+        assert_eq!(origins.take(stranger, NOW), Some(Home::Shared));
+        assert_eq!(origins.take(stranger, NOW), None);
+
+        // All of them have been idle by then.
+        let later = NOW + IDLE_AFTER;
+        assert_eq!(origins.take(stranger, later), Some(Home::Own));
+        assert_eq!((origins.count(), origins.recounted()), (1, 1));
+    }
+
+    #[test]
+    fn an_idle_origin_is_full_again_and_goes() {
+        let [idle, other] = keys();
+        let origins = SickOrigins::new(3 * TOKEN, IDLE_AFTER);
+        assert_eq!(take_all(&origins, idle, NOW), 3);
+        let last = NOW + Duration::from_secs(5);
+        origins.give(idle, Home::Own, TOKEN, NOW);
+        assert_eq!(take_all(&origins, idle, last), 1);
+
+        // A debit that found nothing does not count, nor does what is given.
+        let almost = last + IDLE_AFTER - Duration::from_millis(1);
+        origins.give(idle, Home::Own, REFILL, almost);
+        assert_eq!(origins.take(idle, almost), None);
+        assert_eq!((origins.level(idle, almost), origins.count()), (REFILL, 1));
+
+        let then = last + IDLE_AFTER;
+        assert_eq!(origins.level(idle, then), 3 * TOKEN);
+        assert_eq!(origins.count(), 1, "it goes with the next sweep");
+        origins.give(other, Home::Own, REFILL, then + IDLE_AFTER / SWEEPS);
+        assert_eq!((origins.count(), origins.recounted()), (0, 0));
+    }
+
+    #[test]
+    fn a_resend_to_an_idle_origin_finds_all_tokens_but_does_not_make_more() {
+        let [key] = keys();
+        let origins = SickOrigins::new(3 * TOKEN, IDLE_AFTER);
+        assert_eq!(take_all(&origins, key, NOW), 3);
+        assert_eq!(take_all(&origins, key, NOW + IDLE_AFTER), 3);
+        // A clock that was read before another's does no harm.
+        assert_eq!(take_all(&origins, key, NOW), 0);
+        assert_eq!(take_all(&origins, key, NOW + IDLE_AFTER), 0);
     }
 }
