@@ -34,14 +34,17 @@ fn run<const N: usize>(origins: &Arc<SickOrigins>, work: [Work; N]) -> [u64; N] 
 
 /// A resend that is sent: what it took.
 fn resend(origins: &SickOrigins, key: Key, now: Duration) -> u64 {
-    origins.take(key, now).map_or(0, |_| TOKEN)
+    origins.take(key, now).map_or(0, |home| {
+        origins.use_up(key, home, now);
+        TOKEN
+    })
 }
 
 /// A resend that is not sent after all.
 fn resend_not_sent(origins: &SickOrigins, key: Key) -> u64 {
     let home = origins.take(key, NOW);
     home.map_or(0, |home| {
-        origins.give(key, home, TOKEN, NOW);
+        origins.put_back(key, home, NOW);
         TOKEN
     })
 }
@@ -79,7 +82,7 @@ fn no_debit_is_lost() {
 fn no_more_is_taken_than_there_is() {
     loom::model(|| {
         let origins = origins();
-        let taken: u64 = run(&origins, [SENT, SENT, SENT]).iter().sum();
+        let taken: u64 = run(&origins, [SENT, |it| SENT(it) + SENT(it)]).iter().sum();
         assert_eq!(taken, CAPACITY);
         assert_eq!((origins.count(), origins.level(ONE, NOW)), (1, 0));
     });

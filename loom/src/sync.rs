@@ -29,6 +29,14 @@ macro_rules! atomic {
                 self.0.swap(value, order);
             }
 
+            pub(crate) fn fetch_add(&self, value: $int, order: Ordering) -> $int {
+                self.0.fetch_add(value, order)
+            }
+
+            pub(crate) fn fetch_sub(&self, value: $int, order: Ordering) -> $int {
+                self.0.fetch_sub(value, order)
+            }
+
             pub(crate) fn fetch_max(&self, value: $int, order: Ordering) -> $int {
                 self.0.fetch_max(value, order)
             }

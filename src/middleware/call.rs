@@ -101,9 +101,7 @@ impl<'a> Call<'a> {
         if let Some(session) = session {
             session.begin(class, &request, retry);
         }
-        let may_be_asked = policy.has_classifiers()
-            || retry.cooldown.is_some()
-            || retry.budget.as_ref().is_some_and(|budget| !budget.is_untouched());
+        let may_be_asked = policy.has_classifiers() || retry.cooldown.is_some();
         Self {
             class,
             method: request.method().clone(),
@@ -226,7 +224,7 @@ impl<'a> Call<'a> {
         let keep = self.policy.may_resend(self.class, number, self.provable);
         let request = self.replay.first(self.extensions, keep);
         ResendCount::of_attempt(number).put_into(self.extensions);
-        if self.destination.is_none() && !self.replay.is_possible() && self.retry.wants_origin() {
+        if self.destination.is_none() && !self.replay.is_possible() && self.retry.wants_url() {
             self.destination = Some(Box::new(Destination::of(&request, self.retry)));
         }
         self.send(request, number, None)
@@ -287,7 +285,7 @@ impl<'a> Call<'a> {
                     && !self.can_cancel()
                     && self.policy.completes(response.status()) =>
             {
-                if self.retry.budget.as_ref().is_some_and(|budget| !budget.is_untouched()) {
+                if self.retry.budget_is_touched() {
                     self.answered_at_once();
                 }
                 Step::Return(Ok(response))

@@ -71,9 +71,14 @@ impl RetryMiddleware {
         Self::builder(policy).build_unchecked()
     }
 
-    /// Whether somebody is told where a failed request went.
-    pub(super) fn wants_origin(&self) -> bool {
-        self.wraps_errors || self.observers.want_failures()
+    /// Whether an origin has less than a full budget, so that an answer may count.
+    pub(super) fn budget_is_touched(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| !budget.is_untouched())
+    }
+
+    /// Whether somebody asks where a request went that is not kept.
+    pub(super) fn wants_url(&self) -> bool {
+        self.wraps_errors || self.budget_is_touched() || self.observers.want_failures()
     }
 
     /// A builder, for what goes beyond the policy.

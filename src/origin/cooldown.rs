@@ -157,8 +157,7 @@ impl Cooldown {
     }
 
     fn sweep(&self, state: &mut State, now: Instant) {
-        let is_full = state.closed.len() >= MAX_CLOSED;
-        if is_full || state.next_sweep.is_none_or(|at| at <= now) {
+        if state.next_sweep.is_none_or(|at| at <= now) {
             state.closed.retain(|_, closed| closed.until() > now);
             state.next_sweep = now.checked_add(SWEEP);
             self.shared.count.store(state.closed.len(), Ordering::Relaxed);

@@ -102,10 +102,10 @@ impl SickOrigins {
 
     /// The resend is sent: its token is used now.
     pub(super) fn use_up(&self, key: Key, home: Home, now: Duration) {
-        if let Some(sick) = self.read().find(key, home) {
+        self.change(key, home, now, |sick| {
             sick.waiting.fetch_sub(1, Ordering::Relaxed);
             sick.touch(now);
-        }
+        });
     }
 
     /// The resend is not sent: its token goes back.
@@ -146,6 +146,7 @@ impl SickOrigins {
     }
 
     /// How many origins are less than full now.
+    #[cfg(not(loom))]
     pub(super) fn count_at(&self, now: Duration) -> usize {
         let buckets = self.read();
         let all = buckets.own.values().chain(&buckets.shared);
@@ -156,13 +157,20 @@ impl SickOrigins {
     pub(super) fn level(&self, key: Key, now: Duration) -> u64 {
         let buckets = self.read();
         let sick = match buckets.own.get(&key) {
-            None if buckets.own.len() >= MAX_ORIGINS => buckets.shared.as_ref(),
+            None if !self.has_room(&buckets, now) => buckets.shared.as_ref(),
             own => own,
         };
         match sick {
             Some(sick) if !self.is_idle(sick, now) => sick.bucket.level(),
             _ => self.capacity,
         }
+    }
+
+    /// Whether there is room for another, or will be after the sweep that is due.
+    fn has_room(&self, buckets: &Buckets, now: Duration) -> bool {
+        let is_due = buckets.next_sweep <= now;
+        buckets.own.len() < MAX_ORIGINS
+            || (is_due && buckets.own.values().any(|sick| self.is_idle(sick, now)))
     }
 
     fn sweep(&self, buckets: &mut Buckets, now: Duration) {
@@ -259,8 +267,15 @@ mod tests {
         std::array::from_fn(|number| keys.of(&number.to_string()))
     }
 
-    fn take_all(origins: &SickOrigins, key: Key, now: Duration) -> u64 {
-        (0..).take_while(|_| origins.take(key, now).is_some()).count() as u64
+    /// A resend that is sent.
+    fn send(origins: &SickOrigins, key: Key, now: Duration) -> Option<Home> {
+        let home = origins.take(key, now)?;
+        origins.use_up(key, home, now);
+        Some(home)
+    }
+
+    fn send_all(origins: &SickOrigins, key: Key, now: Duration) -> u64 {
+        (0..).take_while(|_| send(origins, key, now).is_some()).count() as u64
     }
 
     /// Two origins are far from empty and from full, so that the order of what happens to them does
@@ -275,7 +290,7 @@ mod tests {
         let missing = CAPACITY / 2;
         for key in [one, other] {
             for _ in 0..missing / TOKEN {
-                assert!(origins.take(key, NOW).is_some());
+                assert!(send(&origins, key, NOW).is_some());
             }
         }
         let work = |seed| {
@@ -288,14 +303,14 @@ mod tests {
                     key if which > 1 => {
                         let home = origins.take(key, NOW).unwrap();
                         assert_eq!(home, Home::Own);
-                        origins.give(key, home, TOKEN, NOW);
+                        origins.put_back(key, home, NOW);
                     }
                     key if gives => {
                         origins.give(key, Home::Own, REFILL, NOW);
                         given[which] += REFILL;
                     }
                     key => {
-                        assert_eq!(origins.take(key, NOW), Some(Home::Own));
+                        assert_eq!(send(&origins, key, NOW), Some(Home::Own));
                         taken[which] += TOKEN;
                     }
                 }
@@ -328,7 +343,7 @@ mod tests {
         let origins = SickOrigins::new(CAPACITY * TOKEN, IDLE_AFTER);
         let mut taken = 0;
         for number in 0..1_000_000 {
-            taken += take_all(&origins, keys.of(&number.to_string()), NOW);
+            taken += send_all(&origins, keys.of(&number.to_string()), NOW);
             assert!(origins.count() <= MAX_ORIGINS + 1);
         }
         assert_eq!(taken, (MAX_ORIGINS as u64 + 1) * CAPACITY);
@@ -339,11 +354,12 @@ mod tests {
         let stranger = keys.of("stranger");
         origins.give(stranger, Home::Shared, TOKEN, NOW);
         assert_eq!(origins.level(stranger, NOW), TOKEN);
-        assert_eq!(origins.take(stranger, NOW), Some(Home::Shared));
+        assert_eq!(send(&origins, stranger, NOW), Some(Home::Shared));
         assert_eq!(origins.take(stranger, NOW), None);
 
         // All of them have been idle by then.
         let later = NOW + IDLE_AFTER;
+        assert_eq!(origins.level(stranger, later), CAPACITY * TOKEN);
         assert_eq!(origins.take(stranger, later), Some(Home::Own));
         assert_eq!((origins.count(), origins.recounted()), (1, 1));
     }
@@ -352,10 +368,10 @@ mod tests {
     fn an_idle_origin_is_full_again_and_goes() {
         let [idle, other] = keys();
         let origins = SickOrigins::new(3 * TOKEN, IDLE_AFTER);
-        assert_eq!(take_all(&origins, idle, NOW), 3);
+        assert_eq!(send_all(&origins, idle, NOW), 3);
         let last = NOW + Duration::from_secs(5);
         origins.give(idle, Home::Own, TOKEN, NOW);
-        assert_eq!(take_all(&origins, idle, last), 1);
+        assert_eq!(send_all(&origins, idle, last), 1);
 
         // A debit that found nothing does not count, nor does what is given.
         let almost = last + IDLE_AFTER - Duration::from_millis(1);
@@ -370,14 +386,36 @@ mod tests {
         assert_eq!((origins.count(), origins.recounted()), (0, 0));
     }
 
+    /// Or the resends of several buckets could come together.
+    #[test]
+    fn as_long_as_a_token_waits_its_bucket_is_not_filled_by_time() {
+        let [key, other] = keys();
+        let origins = SickOrigins::new(2 * TOKEN, IDLE_AFTER);
+        let home = origins.take(key, NOW).unwrap();
+        assert_eq!(send(&origins, key, NOW), Some(Home::Own));
+        let later = NOW + 10 * IDLE_AFTER;
+        origins.give(other, Home::Own, REFILL, later); // sweeps
+        assert_eq!((origins.take(key, later), origins.level(key, later)), (None, 0));
+        origins.use_up(key, home, later);
+        assert_eq!(origins.level(key, later + IDLE_AFTER - Duration::from_millis(1)), 0);
+        assert_eq!(origins.level(key, later + IDLE_AFTER), 2 * TOKEN);
+
+        // Nor does it go because answers fill it: what waits may still come back.
+        let home = origins.take(key, later + IDLE_AFTER).unwrap();
+        origins.give(key, Home::Own, 2 * TOKEN, later + IDLE_AFTER);
+        assert_eq!(origins.recounted(), 1);
+        origins.put_back(key, home, later + IDLE_AFTER);
+        assert_eq!((origins.count(), origins.recounted()), (0, 0));
+    }
+
     #[test]
     fn a_resend_to_an_idle_origin_finds_all_tokens_but_does_not_make_more() {
         let [key] = keys();
         let origins = SickOrigins::new(3 * TOKEN, IDLE_AFTER);
-        assert_eq!(take_all(&origins, key, NOW), 3);
-        assert_eq!(take_all(&origins, key, NOW + IDLE_AFTER), 3);
+        assert_eq!(send_all(&origins, key, NOW), 3);
+        assert_eq!(send_all(&origins, key, NOW + IDLE_AFTER), 3);
         // A clock that was read before another's does no harm.
-        assert_eq!(take_all(&origins, key, NOW), 0);
-        assert_eq!(take_all(&origins, key, NOW + IDLE_AFTER), 0);
+        assert_eq!(send_all(&origins, key, NOW), 0);
+        assert_eq!(send_all(&origins, key, NOW + IDLE_AFTER), 0);
     }
 }

@@ -424,6 +424,7 @@ fn the_settings_are_checked_and_named() {
         (-0.1, "-0.1"),
         (1.1, "1.1"),
         (0.000_5, "0.0005"),
+        (1e-10, "1e-10"),
         (f64::NAN, "NaN"),
         (f64::INFINITY, "inf"),
         (f64::NEG_INFINITY, "-inf"),

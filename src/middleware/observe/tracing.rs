@@ -26,8 +26,9 @@ impl RetryObserver for Events {
         let of = call.max_retries().map(|max| format!(" of {max}")).unwrap_or_default();
         info!(
             target: TARGET,
-            retry,
-            max_retries = call.max_retries(),
+            // Signed, since what exports spans has no unsigned numbers.
+            retry = i64::from(retry),
+            max_retries = call.max_retries().map(i64::from),
             method = call.method().as_str(),
             origin = call.origin(),
             %reason,
@@ -45,7 +46,8 @@ impl RetryObserver for Events {
 
     fn gave_up(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
         let Some(last) = history.attempts().last() else { return };
-        let (attempts, outcome, reason) = (last.number(), last.outcome(), history.stop_reason());
+        let (attempts, outcome) = (i64::from(last.number()), last.outcome());
+        let reason = history.stop_reason();
         let (method, origin) = (call.method().as_str(), call.origin());
         // Nobody gives up what was not to be sent again, or what the application ended itself.
         let is_asked_for = match reason {
@@ -63,7 +65,7 @@ impl RetryObserver for Events {
         let Some(last) = history.attempts().last() else { return };
         debug!(
             target: TARGET,
-            attempts = last.number(),
+            attempts = i64::from(last.number()),
             method = call.method().as_str(),
             origin = call.origin(),
             outcome = %last.outcome(),
