@@ -22,7 +22,6 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// let known = ReplayBody::new("bytes, whose length is known");
 /// let stream = ReplayBody::new(reqwest::Body::wrap(String::from("any body"))).with_length(8);
 /// ```
-#[derive(Debug)]
 #[must_use]
 pub struct ReplayBody {
     body: Body,
@@ -52,6 +51,14 @@ impl ReplayBody {
     fn put_into(self, request: &mut Request) {
         *request.body_mut() = Some(self.body);
         request.headers_mut().extend(self.fields);
+    }
+}
+
+/// The names of the fields: what they say may be secret, and so may the body.
+impl fmt::Debug for ReplayBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.fields.keys().map(HeaderName::as_str).collect::<Vec<_>>();
+        f.debug_struct("ReplayBody").field("fields", &names).finish_non_exhaustive()
     }
 }
 

@@ -1,14 +1,16 @@
 //! What a decision looks at.
 
 use std::error::Error;
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 
 use super::{Fault, RetryableMethod};
 
-/// How an attempt ended.
-#[derive(Clone, Copy, Debug)]
+/// How an attempt ended. Its `Debug` shows the status or the fault, the names of the fields and the length
+/// of the body: no value, and not the error, which may show the whole URL.
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Outcome<'a> {
     /// A response head arrived.
@@ -70,7 +72,26 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// One attempt that has ended: all that a decision depends on, and nothing else.
+impl fmt::Debug for Outcome<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Response { status, headers, body } => f
+                .debug_struct("Response")
+                .field("status", &status.as_u16())
+                .field("fields", &headers.keys().map(HeaderName::as_str).collect::<Vec<_>>())
+                .field("body_bytes", &body.map(<[u8]>::len))
+                .finish(),
+            Self::Fault { fault, error } => f
+                .debug_struct("Fault")
+                .field("fault", fault)
+                .field("has_error", &error.is_some())
+                .finish(),
+        }
+    }
+}
+
+/// One attempt that has ended: all that a decision depends on, and nothing else. Its `Debug` leaves out the
+/// path, where secrets may be.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -84,7 +105,7 @@ impl<'a> Outcome<'a> {
 /// let decision = RetryPolicy::default().decide(&attempt, &mut rand::rng());
 /// assert!(decision.delay() >= Some(Duration::from_secs(7)));
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Attempt<'a> {
     number: u32,
     class: RetryableMethod,
@@ -227,5 +248,22 @@ impl<'a> Attempt<'a> {
     #[must_use]
     pub const fn deadline(&self) -> Option<Duration> {
         self.deadline
+    }
+}
+
+impl fmt::Debug for Attempt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt")
+            .field("number", &self.number)
+            .field("class", &self.class)
+            .field("method", self.method)
+            .field("outcome", &self.outcome)
+            .field("now", &self.now)
+            .field("host", &self.host)
+            .field("not_processed", &self.not_processed)
+            .field("elapsed", &self.elapsed)
+            .field("previous_delay", &self.previous_delay)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
     }
 }
