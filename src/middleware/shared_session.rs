@@ -141,7 +141,6 @@ impl SharedSession {
         if needs_token && !account.as_mut().is_none_or(Account::take) {
             decision = RetryDecision::DoNotRetry { reason: StopReason::BudgetExhausted };
         }
-        self.keep_account(account);
         let outcome = AttemptOutcome::Fault(fault);
         let record = AttemptRecord::new(number, sent, outcome, false, None, decision);
         let call =
@@ -150,6 +149,8 @@ impl SharedSession {
         if let RetryDecision::DoNotRetry { reason } = decision {
             observers.call_ended(&call, &RetryHistory::new(vec![record], reason));
         }
+        // Not before: if an observer panics, the token goes back, and the session stays where it is.
+        self.keep_account(account);
         if decision.delay().is_some() {
             self.moved_on(&session);
         }
