@@ -113,6 +113,10 @@ impl SharedSession {
     /// with `error` while it was read. If one may, the session moves on to that attempt: wait for
     /// the delay, then send.
     pub fn decide_after(&self, error: &(dyn Error + 'static)) -> RetryDecision {
+        self.judge(error).decision()
+    }
+
+    fn judge(&self, error: &(dyn Error + 'static)) -> AttemptRecord {
         // Not locked while classifiers run.
         let (mut session, mut account, method, url, sent, observers) = {
             let state = &mut *self.lock();
@@ -154,7 +158,18 @@ impl SharedSession {
         if decision.delay().is_some() {
             self.moved_on(&session);
         }
-        decision
+        record
+    }
+
+    /// The wait after `last` was cancelled.
+    fn tell_cancelled(&self, last: AttemptRecord) {
+        let (policy, method, url, observers) = {
+            let State { session, method, url, observers, .. } = &*self.lock();
+            (session.policy().clone(), method.clone(), url.clone(), observers.clone())
+        };
+        let (url, elapsed) = (url.as_ref(), self.elapsed());
+        let call = ObservedCall { method: &method, url, policy: &policy, elapsed };
+        observers.call_ended(&call, &RetryHistory::new(vec![last], StopReason::Cancelled));
     }
 
     /// [`decide_after`](Self::decide_after), and the wait.
@@ -163,12 +178,14 @@ impl SharedSession {
     /// `error` itself, if the policy or the budget allows no further attempt, or a [`RetryScope`] ends the wait.
     pub async fn resend_after<E: Error + 'static>(&self, error: E) -> Result<(), E> {
         let before = self.lock().session.clone();
-        let RetryDecision::RetryAfter { delay, .. } = self.decide_after(&error) else {
+        let record = self.judge(&error);
+        let RetryDecision::RetryAfter { delay, .. } = record.decision() else {
             return Err(error);
         };
         let mut undo = Undo { shared: self, before: Some(before) };
         let scope = RetryScope::open();
         if is_cancelled_within(delay, scope.as_deref(), |_| Progress::None).await {
+            self.tell_cancelled(record);
             return Err(error);
         }
         undo.before = None;
