@@ -224,7 +224,8 @@ impl<'a> Call<'a> {
         let keep = self.policy.may_resend(self.class, number, self.provable);
         let request = self.replay.first(self.extensions, keep);
         ResendCount::of_attempt(number).put_into(self.extensions);
-        if self.destination.is_none() && !self.replay.is_possible() && self.retry.wants_url() {
+        let wants_url = || self.retry.wants_url() || self.may_make_error();
+        if self.destination.is_none() && !self.replay.is_possible() && wants_url() {
             self.destination = Some(Box::new(Destination::of(&request, self.retry)));
         }
         self.send(request, number, None)
@@ -239,6 +240,14 @@ impl<'a> Call<'a> {
         let request = self.replay.again(self.extensions, session.may_resend(self.provable));
         ResendCount::of_attempt(session.attempts()).put_into(self.extensions);
         self.send(request, session.attempts(), has_left)
+    }
+
+    /// Whether the attempt may end with an error of ours, which says where it went.
+    fn may_make_error(&self) -> bool {
+        self.makes_body()
+            || self.policy.head_timeout().is_some()
+            || self.policy.deadline().is_some()
+            || self.time_left_in_scope().is_some()
     }
 
     fn makes_body(&self) -> bool {
