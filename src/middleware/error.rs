@@ -16,7 +16,8 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// [`wrap_errors`](crate::RetryMiddlewareBuilder::wrap_errors).
 ///
 /// Neither its `Display` nor its `Debug` shows any part of the URL but the origin, nor the error inside:
-/// reqwest's own errors show the whole URL.
+/// reqwest's own errors show the whole URL. What prints the chain of sources shows that too, as `{:?}` of a
+/// [`reqwest_middleware::Error`] does: there `{}` or `{:#?}` shows ours alone.
 ///
 /// It comes inside [`reqwest_middleware::Error::Middleware`]; [`RetryErrorExt::retry_error`] finds it there.
 pub struct RetryError {

@@ -36,8 +36,11 @@ use crate::policy::{RetryDecision, RetryPolicy};
 /// dropped. An attempt whose body a [`SharedSession`](crate::SharedSession) calls cut has ended twice: once
 /// with its head.
 ///
-/// The hooks run in the call itself, so they must be quick; they hold up nobody else. If one panics, so does
-/// its call, and no more: its token in the budget is settled as if it had been dropped.
+/// The hooks run in the call itself, so they must be quick; they hold up nobody else. Of several observers each
+/// is told in the order in which they were added, the events first. If a hook panics, so does its call, and no
+/// more: those that were added after it are not told of this, and the token in the budget is settled as if the
+/// call had been dropped. So it is with the loop around a [`SharedSession`](crate::SharedSession), which stays
+/// where it was.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
