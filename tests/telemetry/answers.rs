@@ -4,7 +4,9 @@ use http::HeaderName;
 use reqwest::Client;
 use reqwest_middleware::ClientBuilder;
 use reqwest_typed_retry::test_util::{Reply, Script};
-use reqwest_typed_retry::{ApiProfile, Attempt, ReplayBody, RetryRequestExt as _, Verdict};
+use reqwest_typed_retry::{
+    ApiProfile, Attempt, ReplayBody, RetryRequestExt as _, RetryTracker, Verdict,
+};
 
 use super::row::{Row, row};
 use super::{URL, asking, ms, policy, reply};
@@ -12,13 +14,30 @@ use super::{URL, asking, ms, policy, reply};
 // F117
 #[tokio::test(start_paused = true)]
 async fn of_the_first_answer_only_that_it_came() {
-    let rows: [Row; 3] = [
+    let rows: [Row; 4] = [
         row("200", |world| async move { world.send("GET", policy(), [reply(200)]).await })
             .hooks(["0ns GET ended: attempt 1: status 200; stop: completed"])
             .metrics(["attempts_total{method=GET,outcome=200} 1"]),
         row("404", |world| async move { world.send("GET", policy(), [reply(404)]).await })
             .hooks(["0ns GET ended: attempt 1: status 404; stop: permanent"])
             .metrics(["attempts_total{method=GET,outcome=404} 1"]),
+        row("200 and 404, of which the caller keeps a history", |world| async move {
+            for status in [200, 404] {
+                let tracker = RetryTracker::new();
+                let client = world.client(world.retry(policy()), &Script::new([reply(status)]));
+                let request = client.get(URL).with_extension(tracker.clone());
+                world.note(&request.send().await);
+                world.shown().debug(&tracker);
+            }
+        })
+        .hooks([
+            "0ns GET ended: attempt 1: status 200; stop: completed",
+            "0ns GET ended: attempt 1: status 404; stop: permanent",
+        ])
+        .metrics([
+            "attempts_total{method=GET,outcome=200} 1",
+            "attempts_total{method=GET,outcome=404} 1",
+        ]),
         row("200 to a POST, after a while", |world| async move {
             world.send("POST", policy(), [reply(200).after(ms(30))]).await;
         })
