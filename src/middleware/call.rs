@@ -475,7 +475,7 @@ impl<'a> Call<'a> {
                 {
                     account.answered();
                 }
-                Some(_) => account.failed(),
+                Some(_) => {}
             }
         }
         if let (Some(shared), Some(_)) = (self.shared_session(), decision.delay()) {

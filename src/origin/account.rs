@@ -36,9 +36,9 @@ impl Account {
         Self { budget, key, token: None, state: State::Sent }
     }
 
-    /// Whether it is with this budget, at the origin of `url`.
+    /// Whether it is with this budget, at the origin of `url`: the keys of another budget are others.
     pub(crate) fn is_with(&self, budget: &RetryBudget, url: &Url) -> bool {
-        self.budget.is_same(budget) && self.key == budget.key(url)
+        self.key == budget.key(url)
     }
 
     /// Takes a token for another resend.

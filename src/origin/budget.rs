@@ -26,8 +26,8 @@ use crate::time::Instant;
 /// - An origin is full to begin with, and again **after 60 s** in which no token was taken or used.
 ///
 /// So in an outage a client adds 100 resends at most, those aside that the server paces, and 100 more for
-/// each minute without one: with `N` requests, 1 + 100/`N` times the load, and not the number of attempts.
-/// What that means for many clients is in `docs/fleets.md`.
+/// each minute without one: with `N` requests, 1 + 100/`N` times the load, and not the number of attempts,
+/// if that is more. Share one between the clients of a process, or they have 100 each. What that means for many clients is in `docs/fleets.md`.
 ///
 /// A client has a budget of its own unless it is given one; clones are the same budget, so that several
 /// clients can share it. It keeps state for origins of which a token was taken only, for at most 1,024 of
@@ -88,10 +88,6 @@ impl RetryBudget {
     /// Whether every origin has a full bucket: all that a healthy client asks.
     pub(crate) fn is_untouched(&self) -> bool {
         self.shared.origins.count() == 0
-    }
-
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     pub(super) fn key(&self, url: &Url) -> Key {

@@ -583,6 +583,22 @@ async fn no_answer_of_a_sick_server_fills_the_budget() {
     }
 }
 
+/// What a resend took before is spent, whoever paces the next.
+#[tokio::test(start_paused = true)]
+async fn a_paced_resend_after_one_that_failed_leaves_that_one_spent() {
+    let upstream = Upstream::new(|arrival| match arrival.resend {
+        0 => (BUSY, None),
+        1 => (LIMITED, Some("1")),
+        _ => (OK, None),
+    });
+    let budget = tokens(10);
+    let client = client(&upstream, |retry| retry.budget(budget.clone()));
+    assert_eq!(get(&client, A).await, 200);
+    assert_eq!((budget.level(&url(A)), budget.sick_origins()), (9.2, 1));
+    sleep(ms(60_000)).await;
+    assert_eq!((budget.level(&url(A)), budget.sick_origins()), (10.0, 0));
+}
+
 /// Until its body is made, a resend is not sent.
 #[tokio::test(start_paused = true)]
 async fn a_resend_that_ends_in_its_body_factory_takes_nothing() {
@@ -614,7 +630,14 @@ async fn a_resend_that_ends_in_its_body_factory_takes_nothing() {
     AssertUnwindSafe(put(quick.clone(), true).send()).catch_unwind().await.unwrap_err();
     assert_eq!(level(), 10.0, "it panicked");
     assert_eq!(upstream.count(), 4, "none of them was sent again");
-    // One that is made in time is sent, and spent.
+    // One that is made in time is sent, and given back if it is answered.
+    let fine = Upstream::new(|arrival| (if arrival.resend == 0 { BUSY } else { OK }, None));
+    let policy = quick.clone().build().unwrap();
+    let client = client_of(policy, &fine, |retry| retry.budget(budget.clone()));
+    let request = client.put(A).body_factory(|| async { Ok(ReplayBody::new("body")) });
+    assert_eq!(request.send().await.unwrap().status(), OK);
+    assert_eq!((level(), budget.sick_origins()), (10.0, 0));
+    // Else it is spent.
     let response = put(quick, false).send().await;
     assert_eq!((stop(&response), level()), (Some(StopReason::AttemptsExhausted), 8.0));
 }
