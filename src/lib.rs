@@ -52,7 +52,8 @@
 //! A [`RetryObserver`] is told what is done; the events and the metrics are two of them. No userinfo, path,
 //! query or field of the request is in any of them, nor in a [`RetryHistory`] or a [`RetryError`]: of the
 //! URL its origin alone, scheme, host and port. A first-try success and a permanent failure are no events,
-//! nor is a call that a cancellation or a deadline ends before its first attempt.
+//! nor is a call that ends before its first attempt because it is cancelled or its deadline has passed. One
+//! that a [`Cooldown`] refuses is `giving up`, with 0 attempts and no `outcome`.
 //!
 //! Events of the feature `tracing`, by the target `reqwest_typed_retry`:
 //!
@@ -62,7 +63,7 @@
 //! | `held back` | INFO | `method`, `origin`, `wait` | before each wait for a [`Cooldown`] |
 //! | `giving up` | WARN | `attempts`, `method`, `origin`, `outcome`, `reason` | a transient failure is returned |
 //! | `not resent` | DEBUG | the same | … because it might take effect twice, was not to be sent again at all, or was cancelled |
-//! | `recovered` | DEBUG | `attempts`, `method`, `origin`, `outcome`, `elapsed` | a call ends well after a resend |
+//! | `recovered` | DEBUG | `attempts`, `method`, `origin`, `outcome`, `elapsed` | a call ends well after a resend: by a status below 500 that is not 408, 425 or 429 |
 //! | `nested retry middleware passes through` | DEBUG | | a second one in the same chain |
 //! | `not_processed_statuses has no effect without a delivery proof` | DEBUG | | by [`RetryMiddleware::new`] |
 //!
@@ -70,14 +71,18 @@
 //!
 //! | metric | type | unit | labels | when |
 //! |---|---|---|---|---|
-//! | `http_client_retry_attempts_total` | counter | attempts | `method`, `outcome` | an attempt has ended |
+//! | `http_client_retry_attempts_total` | counter | attempts | `method`, `outcome` | an attempt has ended; once more, if a [`SharedSession`] calls its body cut |
 //! | `http_client_retry_resends_total` | counter | resends | `method`, `reason`, `source` | a resend is decided on |
 //! | `http_client_retry_wait_seconds` | histogram | seconds | `method`, `source` | the same: its wait |
 //! | `http_client_retry_held_back_seconds` | histogram | seconds | `method` | an attempt waits for a [`Cooldown`] |
 //! | `http_client_retry_given_up_total` | counter | calls | `method`, `reason` | a transient failure is returned |
 //! | `http_client_retry_recovered_total` | counter | calls | `method` | a call ends well after a resend |
 //!
-//! `outcome` is a status or a kind of fault; `reason` and `source` are those of `as_str`; `method` is
+//! Calls given up include those that were not to be sent again at all, by their `reason`: `not_idempotent`,
+//! `cancelled`, and `attempts_exhausted` of a policy that never sends again.
+//!
+//! `outcome` is a status or a kind of fault; `reason` and `source` are those of `as_str` here, while the
+//! events have them as `Display` shows them, with their numbers; `method` is
 //! `_OTHER` for one that RFC 9110 and RFC 5789 do not name. `by_origin` adds the label `origin`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -66,8 +66,8 @@ impl RetryMiddlewareBuilder {
         self
     }
 
-    /// Keeps all requests of this client from an origin for as long as a 429 or 503 of it asks.
-    /// **Default**: none, so that each request learns for itself.
+    /// Keeps all requests of this client from an origin for as long as a 429 or 503 of it asks. Set a
+    /// deadline with it: see [`Cooldown`]. **Default**: none, so that each request learns for itself.
     pub fn cooldown(mut self, cooldown: Cooldown) -> Self {
         self.cooldown = Some(cooldown);
         self

@@ -25,8 +25,8 @@ use super::wait::{Limits, Wait, Woken};
 use super::{BoxFuture, RetryError, RetryErrorExt as _, RetryMiddleware, buffer, observe, proof};
 use crate::origin::{Account, Key};
 use crate::policy::{
-    DelaySource, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StatusSet,
-    StopReason,
+    DelaySource, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
+    is_well,
 };
 use crate::time::Instant;
 
@@ -173,7 +173,7 @@ impl<'a> Call<'a> {
     /// The end of a call that may not even begin.
     pub(super) fn refused(&self) -> Option<reqwest_middleware::Error> {
         let (reason, error) = self.refusal()?;
-        self.finish(Vec::new(), self.url(), reason, Err(error.into())).err()
+        self.end(Vec::new(), self.url(), reason, Err(error.into()), false).err()
     }
 
     /// The budget's account for this call, if its URL is still known.
@@ -339,7 +339,10 @@ impl<'a> Call<'a> {
             if let Some((reason, outcome)) = self.interrupted(wait, progress.url.as_ref()).await {
                 return self.finish(progress.attempts, progress.url.as_ref(), reason, outcome);
             }
-            progress.attempt_started = self.elapsed();
+            progress.attempt_started = match self.shared_session() {
+                Some(shared) => shared.resent(),
+                None => self.started.elapsed(),
+            };
             let has_left = self.makes_body().then(Arc::default);
             if let Some(account) = &mut progress.account {
                 account.sent(has_left.clone());
@@ -382,7 +385,7 @@ impl<'a> Call<'a> {
             Woken::Interrupted(reason, outcome) => {
                 let error = match reason {
                     StopReason::Cancelled => RetryError::cancelled,
-                    _ => RetryError::deadline,
+                    _ => RetryError::closed,
                 };
                 Some((reason, outcome.unwrap_or_else(|| Err(error().into()))))
             }
@@ -400,7 +403,7 @@ impl<'a> Call<'a> {
             }
             RetryDecision::DoNotRetry { reason } => {
                 if let Some(shared) = self.shared_session() {
-                    shared.keep_account(progress.account.take());
+                    shared.ended(progress.account.take(), reason != StopReason::Completed);
                 }
                 let attempts = std::mem::take(&mut progress.attempts);
                 Step::Return(self.finish(attempts, progress.url.as_ref(), reason, ended.result))
@@ -514,7 +517,7 @@ impl<'a> Call<'a> {
             }
             error => return error,
         };
-        let (method, origin) = (self.method.clone(), url.map(observe::origin));
+        let (method, origin) = (self.method.clone(), url.and_then(observe::origin));
         ours.of(FailedCall { method, origin, attempts, elapsed: self.elapsed(), stop_reason })
             .into()
     }
@@ -541,25 +544,38 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Leaves the history where the caller can find it.
     fn finish(
         &self,
         attempts: Vec<AttemptRecord>,
         url: Option<&Url>,
         reason: StopReason,
+        result: Result<Response>,
+    ) -> Result<Response> {
+        self.end(attempts, url, reason, result, true)
+    }
+
+    /// Leaves the history where the caller can find it, and tells the observers, if they know of the call.
+    fn end(
+        &self,
+        attempts: Vec<AttemptRecord>,
+        url: Option<&Url>,
+        reason: StopReason,
         mut result: Result<Response>,
+        is_told: bool,
     ) -> Result<Response> {
         if let Ok(response) = &mut result {
             buffer::forget(response);
         }
-        let sent = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+        let sent = attempts.last().map_or(0, AttemptRecord::number);
         result = result.map_err(|error| self.complete(error, sent, url, reason));
         let worth_telling = attempts.len() > 1 || reason.is_giving_up();
         if worth_telling || self.tracker().is_some() {
             let history = RetryHistory::new(attempts, reason);
-            self.retry.observers.call_ended(&self.observed(url), &history);
             if let Some(tracker) = self.tracker() {
                 tracker.record(history.clone());
+            }
+            if is_told {
+                self.retry.observers.call_ended(&self.observed(url), &history);
             }
             if let (true, Ok(response)) = (worth_telling, &mut result) {
                 response.extensions_mut().insert(history);
@@ -579,11 +595,6 @@ impl Destination {
 /// An error that the layer made for this very attempt.
 fn new_error(result: &Result<Response>) -> Option<&RetryError> {
     result.as_ref().err()?.retry_error().filter(|error| error.is_new())
-}
-
-/// Whether a server that answers so is not sick, whatever the policy makes of it.
-fn is_well(status: StatusCode) -> bool {
-    !status.is_server_error() && !StatusSet::transient().contains(status)
 }
 
 /// The statuses by which a server asks for quiet, if it says for how long (RFC 6585 4, RFC 9110 15.6.4).

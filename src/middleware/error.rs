@@ -41,6 +41,7 @@ enum Cause {
     HeadTimeout,
     Deadline,
     Cancelled,
+    Closed,
     /// The last error, for those who want all in one type.
     Last(reqwest_middleware::Error),
 }
@@ -66,6 +67,10 @@ impl RetryError {
         Self::new(Cause::Cancelled)
     }
 
+    pub(super) fn closed() -> Self {
+        Self::new(Cause::Closed)
+    }
+
     pub(super) fn wrap(error: reqwest_middleware::Error) -> Self {
         Self::new(Cause::Last(error))
     }
@@ -87,7 +92,7 @@ impl RetryError {
         Fault::unknown(match &self.cause {
             Cause::Body(_) => FaultKind::Invalid,
             Cause::HeadTimeout | Cause::Deadline => FaultKind::Timeout,
-            Cause::Cancelled => FaultKind::Other,
+            Cause::Cancelled | Cause::Closed => FaultKind::Other,
             Cause::Last(error) => fault_source::classify(error).kind(),
         })
     }
@@ -114,17 +119,23 @@ impl RetryError {
         match &self.cause {
             Cause::HeadTimeout | Cause::Deadline => true,
             Cause::Last(error) => error.timed_out(),
-            Cause::Body(_) | Cause::Cancelled => false,
+            Cause::Body(_) | Cause::Cancelled | Cause::Closed => false,
         }
     }
 
     /// Whether it was the deadline that passed. Where it only kept a wait from starting, the outcome in
-    /// hand came back instead: see [`StopReason::DeadlineWouldPass`]. At a
-    /// [`Cooldown`](crate::Cooldown) there may be none: before the first attempt, or because it has not been
-    /// read whole.
+    /// hand came back instead: see [`StopReason::DeadlineWouldPass`].
     #[must_use]
     pub fn is_deadline(&self) -> bool {
         matches!(self.cause, Cause::Deadline)
+    }
+
+    /// Whether a [`Cooldown`](crate::Cooldown) keeps the origin closed for longer than the deadline allows, and
+    /// there is no outcome to give back: before the first attempt, or because it was not read whole. No
+    /// time limit has passed then.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self.cause, Cause::Closed)
     }
 
     /// Whether the call was cancelled, and there is no outcome to give back.
@@ -169,6 +180,7 @@ impl RetryError {
             Cause::HeadTimeout => "no response head came within the time limit",
             Cause::Deadline => "the deadline passed",
             Cause::Cancelled => "the request was cancelled",
+            Cause::Closed => "the server asked for quiet for longer than the deadline allows",
             Cause::Last(_) => "the request failed",
         }
     }
@@ -198,7 +210,7 @@ impl Error for RetryError {
         match &self.cause {
             Cause::Body(cause) => Some(cause.as_ref()),
             Cause::Last(error) => Some(error),
-            Cause::HeadTimeout | Cause::Deadline | Cause::Cancelled => None,
+            Cause::HeadTimeout | Cause::Deadline | Cause::Cancelled | Cause::Closed => None,
         }
     }
 }
@@ -229,7 +241,7 @@ pub trait RetryErrorExt: sealed::Sealed {
     fn retry_error(&self) -> Option<&RetryError>;
 
     /// Whether a time limit passed: one of the retry layer's, or one of reqwest's, a connect timeout
-    /// too. Not where a deadline only kept a resend from starting and the outcome in hand came back.
+    /// too. Not where a deadline only kept an attempt from starting.
     fn timed_out(&self) -> bool;
 
     /// The error of reqwest's inside, if there is one, also below the retry layer's own.

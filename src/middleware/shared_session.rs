@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -69,6 +70,8 @@ struct State {
     url: Option<Url>,
     /// When the current attempt was sent, counted from the making of the session.
     sent: Duration,
+    /// Whether the current attempt has ended, and failed: its end has been told then.
+    has_failed: bool,
     /// Those of the client that sends the requests.
     observers: Observers,
     budget: Option<RetryBudget>,
@@ -96,6 +99,7 @@ impl SharedSession {
             method: Method::GET,
             url: None,
             sent: Duration::ZERO,
+            has_failed: false,
             budget: None,
             account: None,
             observers: Observers::default(),
@@ -118,11 +122,11 @@ impl SharedSession {
 
     fn judge(&self, error: &(dyn Error + 'static)) -> AttemptRecord {
         // Not locked while classifiers run.
-        let (mut session, mut account, method, url, sent, observers) = {
+        let (mut session, mut account, method, url, sent, has_failed, observers) = {
             let state = &mut *self.lock();
             let (session, account) = (state.session.clone(), state.take_account());
-            let State { method, url, sent, observers, .. } = state;
-            (session, account, method.clone(), url.clone(), *sent, observers.clone())
+            let State { method, url, sent, has_failed, observers, .. } = state;
+            (session, account, method.clone(), url.clone(), *sent, *has_failed, observers.clone())
         };
         if let Some(account) = &mut account {
             account.failed(); // also if a classifier panics
@@ -149,9 +153,15 @@ impl SharedSession {
         let record = AttemptRecord::new(number, sent, outcome, false, None, decision);
         let call =
             ObservedCall { method: &method, url: url.as_ref(), policy: session.policy(), elapsed };
-        observers.attempt_ended(&call, &record);
-        if let RetryDecision::DoNotRetry { reason } = decision {
-            observers.call_ended(&call, &RetryHistory::new(vec![record], reason));
+        // Without a request there is nothing to tell, and of one that has failed its end was told.
+        match decision {
+            _ if url.is_none() => {}
+            RetryDecision::DoNotRetry { .. } if has_failed => {}
+            RetryDecision::DoNotRetry { reason } => {
+                observers.attempt_ended(&call, &record);
+                observers.call_ended(&call, &RetryHistory::new(vec![record], reason));
+            }
+            RetryDecision::RetryAfter { .. } => observers.attempt_ended(&call, &record),
         }
         // Not before: if an observer panics, the token goes back, and the session stays where it is.
         self.keep_account(account);
@@ -202,12 +212,15 @@ impl SharedSession {
 
     /// A request of this class is about to be sent, by the client that `retry` is of.
     pub(super) fn begin(&self, class: RetryableMethod, request: &Request, retry: &RetryMiddleware) {
+        let (mut budget, mut observers) = (retry.budget.clone(), retry.observers.clone());
         let state = &mut *self.lock();
         state.account = state.account.take().filter(|account| {
-            retry.budget.as_ref().is_some_and(|budget| account.is_with(budget, request.url()))
+            budget.as_ref().is_some_and(|budget| account.is_with(budget, request.url()))
         });
-        state.budget = retry.budget.clone();
-        state.observers = retry.observers.clone();
+        // What was there is dropped once the lock is free: an observer may have this session.
+        mem::swap(&mut state.budget, &mut budget);
+        mem::swap(&mut state.observers, &mut observers);
+        state.has_failed = false;
         state.session.set_class(class);
         state.method.clone_from(request.method());
         state.url = Some(request.url().clone());
@@ -221,6 +234,20 @@ impl SharedSession {
             account.sent(None);
         }
         state.session.attempts()
+    }
+
+    /// The middleware sends again, so long after the making of the session.
+    pub(super) fn resent(&self) -> Duration {
+        let now = self.started.elapsed();
+        self.lock().sent = now;
+        now
+    }
+
+    /// A request has ended.
+    pub(super) fn ended(&self, account: Option<Account>, has_failed: bool) {
+        let state = &mut *self.lock();
+        state.account = account;
+        state.has_failed = has_failed;
     }
 
     pub(super) fn sent_after(&self) -> Duration {
@@ -278,7 +305,7 @@ impl fmt::Debug for SharedSession {
         f.debug_struct("SharedSession")
             .field("session", session)
             .field("method", method)
-            .field("origin", &url.as_ref().map(observe::origin))
+            .field("origin", &url.as_ref().and_then(observe::origin))
             .finish_non_exhaustive()
     }
 }

@@ -13,8 +13,8 @@ use super::sick_origins::{Home, SickOrigins};
 use crate::policy::{PolicyError, constants};
 use crate::time::Instant;
 
-/// Keeps resends from being what a sick server is kept down by: a bucket of tokens for each origin
-/// (scheme, host, port of the request as the caller made it).
+/// Keeps resends from keeping a sick server down: a bucket of tokens for each origin (scheme, host, port of
+/// the request as the caller made it).
 ///
 /// - A resend **takes** one token. Where there is none, the outcome in hand comes back, with the reason
 ///   [`BudgetExhausted`](crate::StopReason::BudgetExhausted).
@@ -23,11 +23,12 @@ use crate::time::Instant;
 ///   first attempt, **adds** a fifth of a token. A transient outcome, a fault of any kind, a 5xx, 408, 425
 ///   or 429 add nothing, whether or not the policy sends them again.
 /// - The resend after a **429 whose wait the server set** takes none: the server paces it.
-/// - An origin is full to begin with, and again **after 60 s** in which no token was taken or used.
+/// - An origin is full to begin with, and again **after 60 s** in which no token was taken and no resend with
+///   one was sent.
 ///
-/// So in an outage a client adds 100 resends at most, those aside that the server paces, and 100 more for
-/// each minute without one: with `N` requests, 1 + 100/`N` times the load, and not the number of attempts,
-/// if that is more. Share one between the clients of a process, or they have 100 each. What that means for many clients is in `docs/fleets.md`.
+/// So in an outage a client adds 100 resends at most, and 100 more for each such minute: with `N` requests,
+/// 1 + 100/`N` times the load, or as many times as there are attempts, whichever is less. (Resends that the
+/// server paces come on top.) Share one between the clients of a process, or they have 100 each. What that means for many clients is in `docs/fleets.md`.
 ///
 /// A client has a budget of its own unless it is given one; clones are the same budget, so that several
 /// clients can share it. It keeps state for origins of which a token was taken only, for at most 1,024 of

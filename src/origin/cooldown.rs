@@ -29,10 +29,12 @@ const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// - What the policy does with server delays holds here too: what is over its limit closes nothing,
 ///   what it clamps closes for as long, and a policy that ignores them neither closes nor waits.
 ///   One that never sends again waits, too.
-/// - An origin may close again before a request got through: each time it waits anew. **Set a deadline.** The
-///   wait counts against it, and not as an attempt. One that could not end before the deadline never starts:
-///   a first attempt then fails at once by [`RetryError::is_deadline`](crate::RetryError::is_deadline), and of
-///   a resend the outcome in hand comes back, if it is whole.
+/// - **Set a deadline**, by the policy or by a [`RetryScope`](crate::RetryScope). Without one what is held back
+///   goes all the same in the end, in a burst that can keep a server down (`docs/fleets.md` has it measured);
+///   and an origin may close again before a request got through: each time it waits anew.
+/// - The wait counts against the deadline, and not as an attempt. One that could not end before it never
+///   starts: a first attempt then fails at once by [`RetryError::is_closed`](crate::RetryError::is_closed), and
+///   of a resend the outcome in hand comes back, if it is whole.
 /// - Attempts that are on the wire as the answer comes go on, and so do those whose body a factory is making.
 ///   An answer closes the origin however old its request is.
 ///
@@ -41,6 +43,7 @@ const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// closings the later end stands, even if one of them does not follow it.
 ///
 /// ```
+/// use std::time::Duration;
 /// use reqwest_typed_retry::{Cooldown, RetryMiddleware, RetryPolicy};
 ///
 /// let by_origin = Cooldown::by_origin();
@@ -49,7 +52,8 @@ const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 ///     let customer = request.headers().get("x-customer")?.to_str().ok()?;
 ///     Some(customer.to_owned())
 /// });
-/// let retry = RetryMiddleware::builder(RetryPolicy::default()).cooldown(by_origin).build()?;
+/// let policy = RetryPolicy::builder().deadline(Duration::from_secs(5)).build()?;
+/// let retry = RetryMiddleware::builder(policy).cooldown(by_origin).build()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

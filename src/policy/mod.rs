@@ -44,3 +44,4 @@ pub use retry_policy::RetryPolicy;
 pub use server_delay::ServerDelays;
 pub use session::RetrySession;
 pub use status::StatusSet;
+pub(crate) use status::is_well;

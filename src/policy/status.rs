@@ -23,6 +23,11 @@ pub struct StatusSet {
     bits: [u64; WORDS],
 }
 
+/// Whether a server that answers so is not sick, whatever a policy makes of it.
+pub(crate) fn is_well(status: StatusCode) -> bool {
+    status.as_u16() < 500 && !StatusSet::transient().contains(status)
+}
+
 impl StatusSet {
     /// No status at all.
     #[must_use]

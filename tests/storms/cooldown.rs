@@ -248,7 +248,12 @@ async fn the_wait_counts_against_the_deadline() {
     let error = client.get(A).with_extension(tracker.clone()).send().await.unwrap_err();
     assert_eq!(started.elapsed(), ms(0), "at once");
     let ours = error.retry_error().unwrap();
-    assert!(ours.is_deadline() && ours.is_timeout());
+    assert!(ours.is_closed() && !ours.is_deadline() && !error.timed_out());
+    assert_eq!(
+        ours.to_string(),
+        "the server asked for quiet for longer than the deadline allows \
+         (GET http://a.test, attempts: 0, stop: deadline_would_pass)"
+    );
     assert_eq!((ours.attempts(), ours.stop_reason()), (0, Some(StopReason::DeadlineWouldPass)));
     assert_eq!(tracker.history().unwrap().to_string(), "stop: deadline_would_pass");
     assert_eq!(upstream.count(), 1);

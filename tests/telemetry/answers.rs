@@ -52,7 +52,7 @@ async fn of_the_first_answer_only_that_it_came() {
 // F114, F116, F117
 #[tokio::test(start_paused = true)]
 async fn of_a_later_answer_each_attempt_each_resend_and_the_recovery() {
-    let rows: [Row; 5] = [
+    let rows: [Row; 6] = [
         row("503, 200", |world| async move {
             world.send("GET", policy(), [reply(503), reply(200)]).await;
         })
@@ -148,6 +148,22 @@ async fn of_a_later_answer_each_attempt_each_resend_and_the_recovery() {
             "attempts_total{method=GET,outcome=404} 1",
             "attempts_total{method=GET,outcome=503} 1",
             "recovered_total{method=GET} 1",
+            "resends_total{method=GET,reason=status,source=backoff} 1",
+            "wait_seconds{method=GET,source=backoff} [0.1]",
+        ]),
+        row("503, 501: a failure, if a permanent one", |world| async move {
+            world.send("GET", policy(), [reply(503), reply(501)]).await;
+        })
+        .hooks([
+            "0ns GET ended: attempt 1: status 503; retry in 100.00ms (set by the backoff): status 503",
+            "0ns GET resending: 1 of 2 in 100ms",
+            "100ms GET ended: attempt 2 after 100.00ms: status 501; stop: permanent",
+        ])
+        .events(["INFO retry 1 of 2: retry=1 max_retries=2 method=GET @ reason=status 503 delay=100ms \
+                  delay_source=backoff"])
+        .metrics([
+            "attempts_total{method=GET,outcome=501} 1",
+            "attempts_total{method=GET,outcome=503} 1",
             "resends_total{method=GET,reason=status,source=backoff} 1",
             "wait_seconds{method=GET,source=backoff} [0.1]",
         ]),

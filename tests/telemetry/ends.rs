@@ -332,11 +332,12 @@ async fn a_cooldown_holds_back() {
             let scope = RetryScope::new().deadline_in(ms(1_000));
             world.note(&scope.run(client.get(URL).send()).await);
         })
-        .hooks(CLOSES)
-        .events([CLOSED])
+        .hooks([CLOSES[0], CLOSES[1], "0ns GET gave up: 0, deadline_would_pass"])
+        .events([CLOSED, "WARN giving up: attempts=0 method=GET @ reason=deadline_would_pass"])
         .metrics([
             "attempts_total{method=GET,outcome=429} 1",
             "given_up_total{method=GET,reason=attempts_exhausted} 1",
+            "given_up_total{method=GET,reason=deadline_would_pass} 1",
         ]),
         row("before a resend", move |world| async move {
             let client = client(&world, vec![reply(503), asking(429, 2), reply(200)]);

@@ -13,6 +13,7 @@
 mod answers;
 mod ends;
 mod errors;
+mod filters;
 mod header;
 mod histories;
 mod listening;

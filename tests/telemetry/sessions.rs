@@ -3,8 +3,10 @@
 use std::io;
 
 use futures_util::future::join;
-use reqwest_typed_retry::test_util::Script;
-use reqwest_typed_retry::{RetryRequestExt as _, RetryScope, SharedSession};
+use reqwest_typed_retry::test_util::{Reply, Script};
+use reqwest_typed_retry::{
+    RetryErrorExt as _, RetryMiddleware, RetryRequestExt as _, RetryScope, SharedSession,
+};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -109,4 +111,66 @@ async fn a_body_that_is_cut_ends_its_attempt_a_second_time() {
     for row in rows {
         row.check().await;
     }
+}
+
+/// What the middleware has told of an attempt the loop does not tell again, if it sends nothing again either.
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_told_once() {
+    row("an answer that was made an error", |world| async move {
+        let session = SharedSession::new(policy().max_attempts(1).build().unwrap());
+        let script = Script::always(reply(503));
+        let client = world.client(world.retry(policy()), &script);
+        let response = client.get(URL).retry_session(&session).send().await.unwrap();
+        session.resend_after(response.error_for_status().unwrap_err()).await.unwrap_err();
+    })
+    .hooks([
+        "0ns GET ended: attempt 1: status 503; stop: attempts_exhausted",
+        "0ns GET gave up: 1, attempts_exhausted",
+    ])
+    .events([
+        "DEBUG not resent: attempts=1 method=GET @ outcome=status 503 reason=attempts_exhausted",
+    ])
+    .metrics([
+        "attempts_total{method=GET,outcome=503} 1",
+        "given_up_total{method=GET,reason=attempts_exhausted} 1",
+    ])
+    .check()
+    .await;
+    row("no request at all", |_| async move {
+        let session = SharedSession::new(policy().build().unwrap());
+        session.resend_after(cut()).await.unwrap_err();
+    })
+    .check()
+    .await;
+}
+
+/// When the middleware's own resend was sent is known to the loop, too.
+#[tokio::test(start_paused = true)]
+async fn a_cut_says_when_its_attempt_was_sent_whoever_sent_it() {
+    let hooks = super::listening::listen(|hooks| async move {
+        let world = World { hooks };
+        let session = SharedSession::new(policy().max_attempts(2).build().unwrap());
+        let script = Script::new([reply(503), reply(200)]);
+        let client = world.client(world.retry(policy()), &script);
+        client.get(URL).retry_session(&session).send().await.unwrap();
+        sleep(ms(1_000)).await;
+        session.resend_after(cut()).await.unwrap_err();
+    });
+    let told = hooks.await.hooks;
+    let cut = "1.1s GET ended: attempt 2 after 100.00ms: fault connection_lost (delivery unknown); \
+               stop: attempts_exhausted";
+    assert!(told.contains(&cut.to_owned()), "{told:#?}");
+}
+
+/// The number of an error is that of its attempt, as everywhere.
+#[tokio::test(start_paused = true)]
+async fn an_error_counts_the_attempts_of_the_session() {
+    let session = SharedSession::new(policy().max_attempts(2).build().unwrap());
+    let script = Script::new([reply(200), Reply::connect_error()]);
+    let retry = RetryMiddleware::builder(policy().build().unwrap()).wrap_errors();
+    let client = super::world::client(retry.build().unwrap(), &script);
+    client.get(URL).retry_session(&session).send().await.unwrap();
+    session.resend_after(cut()).await.unwrap();
+    let error = client.get(URL).retry_session(&session).send().await.unwrap_err();
+    assert_eq!(error.retry_error().unwrap().attempts(), 2);
 }

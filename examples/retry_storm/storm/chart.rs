@@ -57,7 +57,7 @@ fn draw(
         .label_style(text(16))
         .axis_desc_style(text(17))
         .x_desc("seconds")
-        .y_desc("sends that reach the server, over its capacity")
+        .y_desc("sends that reach the server ÷ its normal capacity")
         .x_labels(10)
         .y_labels(8)
         .x_label_formatter(&|second| format!("{second:.0}"))
@@ -83,7 +83,7 @@ fn draw(
     for dash in [6, 15, 24] {
         right.draw(&PathElement::new([(dash, y), (dash + 5, y)], INK.stroke_width(1)))?;
     }
-    right.draw(&Text::new("capacity", (36, y), legend()))?;
+    right.draw(&Text::new("normal capacity", (36, y), legend()))?;
     root.present()?;
     Ok(())
 }

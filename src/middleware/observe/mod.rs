@@ -18,22 +18,22 @@ use reqwest::Url;
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use self::metrics::MetricsObserver;
 use super::history::{AttemptRecord, RetryHistory};
-use crate::policy::{RetryDecision, RetryPolicy};
+use crate::policy::{RetryDecision, RetryPolicy, is_well};
 
 /// Is told what a [`RetryMiddleware`](crate::RetryMiddleware) does, as it does it: for metrics and logs of
 /// an application's own. Added by [`observer`](crate::RetryMiddlewareBuilder::observer).
 ///
 /// | hook | when | how often a call |
 /// |---|---|---|
-/// | [`attempt_ended`](Self::attempt_ended) | an attempt has ended, and it is decided what follows | once for each send |
+/// | [`attempt_ended`](Self::attempt_ended) | an attempt has ended, and it is decided what follows | once for each send, made or about to be |
 /// | [`resending`](Self::resending) | … a resend: before its wait | once for each resend, sent or not |
 /// | [`held_back`](Self::held_back) | before a wait for a [`Cooldown`](crate::Cooldown) | once for each such wait |
 /// | [`gave_up`](Self::gave_up) | … the end, with an outcome that is transient; or a wait was the end | 0 or 1 |
-/// | [`recovered`](Self::recovered) | … the end, with an answer that is not transient, after a resend | 0 or 1 |
+/// | [`recovered`](Self::recovered) | … the end, with an answer of a server that is not sick (below 500), after a resend | 0 or 1 |
 ///
 /// In this order. A first-try success is one `attempt_ended` and no more; so is a 404. A call that ends
-/// before its first attempt (it was cancelled, or its deadline had passed) is not told of, nor one that is
-/// dropped. An attempt whose body a [`SharedSession`](crate::SharedSession) calls cut has ended twice: once
+/// before its first attempt, because it was cancelled or its deadline had passed, is not told of unless it was held
+/// back, nor one that is dropped. An attempt whose body a [`SharedSession`](crate::SharedSession) calls cut has ended twice: once
 /// with its head.
 ///
 /// The hooks run in the call itself, so they must be quick; they hold up nobody else. Of several observers each
@@ -43,6 +43,7 @@ use crate::policy::{RetryDecision, RetryPolicy};
 /// where it was.
 ///
 /// ```
+/// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU64, Ordering};
 /// use reqwest_typed_retry::{AttemptRecord, ObservedCall, RetryMiddleware, RetryObserver, RetryPolicy};
 ///
@@ -55,7 +56,8 @@ use crate::policy::{RetryDecision, RetryPolicy};
 ///     }
 /// }
 ///
-/// let retry = RetryMiddleware::builder(RetryPolicy::default()).observer(Resends::default()).build()?;
+/// let resends = Arc::new(Resends::default()); // to be read later
+/// let retry = RetryMiddleware::builder(RetryPolicy::default()).observer(resends.clone()).build()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait RetryObserver: Send + Sync + 'static {
@@ -75,7 +77,8 @@ pub trait RetryObserver: Send + Sync + 'static {
         let _ = (call, wait);
     }
 
-    /// The call ends with a transient failure; `history` says why no more is done.
+    /// The call ends with a transient failure; `history` says why no more is done. It has no attempts where a
+    /// cooldown keeps the origin closed for longer than the deadline allows.
     fn gave_up(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
         let _ = (call, history);
     }
@@ -105,7 +108,7 @@ impl ObservedCall<'_> {
     /// Scheme, host and port of the request as the caller made it: nothing of a URL that could be secret.
     #[must_use]
     pub fn origin(&self) -> Option<String> {
-        self.url.map(origin)
+        self.url.and_then(origin)
     }
 
     /// How many retries the policy allows. `None`: only the deadline ends them.
@@ -132,9 +135,10 @@ impl fmt::Debug for ObservedCall<'_> {
     }
 }
 
-/// Scheme, host and port: a URL holds secrets elsewhere.
-pub(super) fn origin(url: &Url) -> String {
-    url.origin().ascii_serialization()
+/// Scheme, host and port: a URL holds secrets elsewhere. Some schemes have none.
+pub(super) fn origin(url: &Url) -> Option<String> {
+    let origin = url.origin();
+    origin.is_tuple().then(|| origin.ascii_serialization())
 }
 
 /// Everybody who is told.
@@ -180,12 +184,35 @@ impl Observers {
     }
 
     pub(super) fn call_ended(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
-        let Some(last) = history.attempts().last() else { return };
+        let last = history.attempts().last().and_then(|last| last.outcome().status());
         if history.stop_reason().is_giving_up() {
             self.each(|observer| observer.gave_up(call, history));
-        } else if history.resends() > 0 && last.outcome().status().is_some() {
+        } else if history.resends() > 0 && last.is_some_and(is_well) {
             self.each(|observer| observer.recovered(call, history));
         }
+    }
+}
+
+/// Whoever wants to read what an observer has counted keeps one, too.
+impl<T: RetryObserver + ?Sized> RetryObserver for Arc<T> {
+    fn attempt_ended(&self, call: &ObservedCall<'_>, attempt: &AttemptRecord) {
+        (**self).attempt_ended(call, attempt);
+    }
+
+    fn resending(&self, call: &ObservedCall<'_>, attempt: &AttemptRecord) {
+        (**self).resending(call, attempt);
+    }
+
+    fn held_back(&self, call: &ObservedCall<'_>, wait: Duration) {
+        (**self).held_back(call, wait);
+    }
+
+    fn gave_up(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
+        (**self).gave_up(call, history);
+    }
+
+    fn recovered(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
+        (**self).recovered(call, history);
     }
 }
 

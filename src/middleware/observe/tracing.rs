@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ::tracing::{Level, debug, enabled, info, warn};
+use ::tracing::level_filters::LevelFilter;
+use ::tracing::{Level, debug, info, warn};
 
 use super::{ObservedCall, RetryObserver};
 use crate::middleware::history::{AttemptRecord, RetryHistory};
@@ -11,8 +12,10 @@ use crate::policy::{RetryDecision, StopReason};
 /// Not the path of a private module.
 const TARGET: &str = "reqwest_typed_retry";
 
+/// Asks no subscriber: `enabled!` without an event after it makes a filter of `tracing-subscriber` swallow
+/// the next event of somebody else (tokio-rs/tracing#2519).
 pub(super) fn wants_failures() -> bool {
-    enabled!(target: TARGET, Level::WARN)
+    LevelFilter::current() >= Level::WARN
 }
 
 pub(super) struct Events;
@@ -45,8 +48,9 @@ impl RetryObserver for Events {
     }
 
     fn gave_up(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
-        let Some(last) = history.attempts().last() else { return };
-        let (attempts, outcome) = (i64::from(last.number()), last.outcome());
+        let last = history.attempts().last();
+        let attempts = last.map_or(0, |last| i64::from(last.number()));
+        let outcome = last.map(|last| ::tracing::field::display(last.outcome()));
         let reason = history.stop_reason();
         let (method, origin) = (call.method().as_str(), call.origin());
         // Nobody gives up what was not to be sent again, or what the application ended itself.
@@ -55,9 +59,9 @@ impl RetryObserver for Events {
             _ => call.max_retries() == Some(0),
         };
         if is_asked_for {
-            debug!(target: TARGET, attempts, method, origin, %outcome, %reason, "not resent");
+            debug!(target: TARGET, attempts, method, origin, outcome, %reason, "not resent");
         } else {
-            warn!(target: TARGET, attempts, method, origin, %outcome, %reason, "giving up");
+            warn!(target: TARGET, attempts, method, origin, outcome, %reason, "giving up");
         }
     }
 
