@@ -105,7 +105,8 @@ impl ObservedCall<'_> {
         self.method
     }
 
-    /// Scheme, host and port of the request as the caller made it: nothing of a URL that could be secret.
+    /// Scheme, host and port of the request as the caller made it: nothing of a URL that could be secret. `None`
+    /// for a scheme that has no origin.
     #[must_use]
     pub fn origin(&self) -> Option<String> {
         self.url.and_then(origin)
@@ -232,4 +233,22 @@ pub(super) fn nested() {
 pub(super) fn unproven_statuses() {
     #[cfg(feature = "tracing")]
     tracing::unproven_statuses();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port_or_none() {
+        for (url, expected) in [
+            ("https://user:secret@api.test/secret?secret#secret", Some("https://api.test")),
+            ("http://api.test:8080/", Some("http://api.test:8080")),
+            ("http://[::1]:80/", Some("http://[::1]")),
+            ("data:text/plain,secret", None),
+            ("foo://user:secret@host/", None),
+        ] {
+            assert_eq!(origin(&url.parse().unwrap()).as_deref(), expected, "{url}");
+        }
+    }
 }
