@@ -81,8 +81,9 @@
 //! Calls given up include those that were not to be sent again at all, by their `reason`: `not_idempotent`,
 //! `cancelled`, and `attempts_exhausted` of a policy that never sends again.
 //!
-//! `outcome` is a status or a kind of fault; `reason` and `source` are those of `as_str` here, while the
-//! events have them as `Display` shows them, with their numbers; `method` is
+//! `outcome` is a status or a kind of fault; so is the `reason` of a resend, or it is `server_directive` or
+//! `classifier`; other names are those of `as_str` here, while the events have them as `Display` shows them, with
+//! their numbers; `method` is
 //! `_OTHER` for one that RFC 9110 and RFC 5789 do not name. `by_origin` adds the label `origin`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

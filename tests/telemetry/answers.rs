@@ -71,7 +71,7 @@ async fn of_a_later_answer_each_attempt_each_resend_and_the_recovery() {
             "attempts_total{method=GET,outcome=200} 1",
             "attempts_total{method=GET,outcome=503} 1",
             "recovered_total{method=GET} 1",
-            "resends_total{method=GET,reason=status,source=backoff} 1",
+            "resends_total{method=GET,reason=503,source=backoff} 1",
             "wait_seconds{method=GET,source=backoff} [0.1]",
         ]),
         row("four attempts: 503 that asks for 2 s, a refused connection, 200", |world| async move {
@@ -99,8 +99,8 @@ async fn of_a_later_answer_each_attempt_each_resend_and_the_recovery() {
             "attempts_total{method=GET,outcome=503} 1",
             "attempts_total{method=GET,outcome=connect} 1",
             "recovered_total{method=GET} 1",
+            "resends_total{method=GET,reason=503,source=server} 1",
             "resends_total{method=GET,reason=connect,source=backoff} 1",
-            "resends_total{method=GET,reason=status,source=server} 1",
             "wait_seconds{method=GET,source=backoff} [0.2]",
             "wait_seconds{method=GET,source=server} [2.0]",
         ]),
@@ -127,7 +127,7 @@ async fn of_a_later_answer_each_attempt_each_resend_and_the_recovery() {
             "attempts_total{method=GET,outcome=200} 1",
             "attempts_total{method=GET,outcome=503} 2",
             "recovered_total{method=GET} 1",
-            "resends_total{method=GET,reason=status,source=backoff} 2",
+            "resends_total{method=GET,reason=503,source=backoff} 2",
             "wait_seconds{method=GET,source=backoff} [0.1, 0.2]",
         ]),
         row("503, 404: an answer too", |world| async move {
@@ -148,7 +148,7 @@ async fn of_a_later_answer_each_attempt_each_resend_and_the_recovery() {
             "attempts_total{method=GET,outcome=404} 1",
             "attempts_total{method=GET,outcome=503} 1",
             "recovered_total{method=GET} 1",
-            "resends_total{method=GET,reason=status,source=backoff} 1",
+            "resends_total{method=GET,reason=503,source=backoff} 1",
             "wait_seconds{method=GET,source=backoff} [0.1]",
         ]),
         row("503, 501: a failure, if a permanent one", |world| async move {
@@ -164,7 +164,7 @@ async fn of_a_later_answer_each_attempt_each_resend_and_the_recovery() {
         .metrics([
             "attempts_total{method=GET,outcome=501} 1",
             "attempts_total{method=GET,outcome=503} 1",
-            "resends_total{method=GET,reason=status,source=backoff} 1",
+            "resends_total{method=GET,reason=503,source=backoff} 1",
             "wait_seconds{method=GET,source=backoff} [0.1]",
         ]),
         row("nested: the outer one tells", |world| async move {
@@ -189,7 +189,7 @@ async fn of_a_later_answer_each_attempt_each_resend_and_the_recovery() {
             "attempts_total{method=GET,outcome=200} 1",
             "attempts_total{method=GET,outcome=503} 1",
             "recovered_total{method=GET} 1",
-            "resends_total{method=GET,reason=status,source=backoff} 1",
+            "resends_total{method=GET,reason=503,source=backoff} 1",
             "wait_seconds{method=GET,source=backoff} [0.1]",
         ]),
     ];
@@ -221,7 +221,7 @@ async fn who_called_for_a_resend_and_who_set_its_wait() {
             "attempts_total{method=GET,outcome=200} 1",
             "attempts_total{method=GET,outcome=429} 1",
             "recovered_total{method=GET} 1",
-            "resends_total{method=GET,reason=status,source=throttle_backoff} 1",
+            "resends_total{method=GET,reason=429,source=throttle_backoff} 1",
             "wait_seconds{method=GET,source=throttle_backoff} [1.0]",
         ]),
         row("a directive of the server's", move |world| async move {
@@ -315,7 +315,7 @@ async fn of_a_body_that_could_not_be_made_only_the_attempt() {
             .metrics([
                 "attempts_total{method=PUT,outcome=503} 1",
                 "attempts_total{method=PUT,outcome=invalid} 1",
-                "resends_total{method=PUT,reason=status,source=backoff} 1",
+                "resends_total{method=PUT,reason=503,source=backoff} 1",
                 "wait_seconds{method=PUT,source=backoff} [0.1]",
             ]),
     ];

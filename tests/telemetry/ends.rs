@@ -41,8 +41,8 @@ async fn the_policy_gives_up() {
             "attempts_total{method=GET,outcome=503} 2",
             "attempts_total{method=GET,outcome=connect} 1",
             "given_up_total{method=GET,reason=attempts_exhausted} 1",
+            "resends_total{method=GET,reason=503,source=backoff} 1",
             "resends_total{method=GET,reason=connect,source=backoff} 1",
-            "resends_total{method=GET,reason=status,source=backoff} 1",
             "wait_seconds{method=GET,source=backoff} [0.1, 0.2]",
         ]),
         row("attempts_exhausted, of one that is all", |world| async move {
@@ -160,7 +160,7 @@ async fn the_layer_gives_up() {
         .metrics([
             "attempts_total{method=GET,outcome=503} 2",
             "given_up_total{method=GET,reason=budget_exhausted} 1",
-            "resends_total{method=GET,reason=status,source=backoff} 1",
+            "resends_total{method=GET,reason=503,source=backoff} 1",
             "wait_seconds{method=GET,source=backoff} [0.1]",
         ]),
         row("body_not_replayable", |world| async move {
@@ -249,7 +249,7 @@ async fn the_caller_ends_it() {
         .metrics([
             "attempts_total{method=GET,outcome=503} 1",
             "given_up_total{method=GET,reason=cancelled} 1",
-            "resends_total{method=GET,reason=status,source=backoff} 1",
+            "resends_total{method=GET,reason=503,source=backoff} 1",
             "wait_seconds{method=GET,source=backoff} [0.1]",
         ]),
         row("cancelled during an attempt", |world| async move {
@@ -283,7 +283,7 @@ async fn the_caller_ends_it() {
         .events([RETRY])
         .metrics([
             "attempts_total{method=GET,outcome=503} 1",
-            "resends_total{method=GET,reason=status,source=backoff} 1",
+            "resends_total{method=GET,reason=503,source=backoff} 1",
             "wait_seconds{method=GET,source=backoff} [0.1]",
         ]),
     ];
@@ -369,7 +369,7 @@ async fn a_cooldown_holds_back() {
             "given_up_total{method=GET,reason=attempts_exhausted} 1",
             "held_back_seconds{method=GET} [1.94]",
             "recovered_total{method=GET} 1",
-            "resends_total{method=GET,reason=status,source=backoff} 1",
+            "resends_total{method=GET,reason=503,source=backoff} 1",
             "wait_seconds{method=GET,source=backoff} [0.1]",
         ]),
     ];
@@ -406,7 +406,7 @@ async fn the_label_of_the_origin_is_its_origin() {
         "attempts_total{method=GET,origin=https://service.test:8443,outcome=503} 1",
         "given_up_total{method=GET,origin=https://service.test:8443,reason=attempts_exhausted} 1",
         "held_back_seconds{method=GET,origin=https://service.test:8443} [0.99]",
-        "resends_total{method=GET,origin=https://service.test:8443,reason=status,source=server} 1",
+        "resends_total{method=GET,origin=https://service.test:8443,reason=429,source=server} 1",
         "wait_seconds{method=GET,origin=https://service.test:8443,source=server} [1.0]",
     ])
     .check()

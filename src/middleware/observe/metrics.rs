@@ -7,7 +7,7 @@ use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histog
 
 use super::{ObservedCall, RetryObserver};
 use crate::middleware::history::{AttemptOutcome, AttemptRecord, RetryHistory};
-use crate::policy::RetryDecision;
+use crate::policy::{RetryDecision, RetryReason};
 
 const ATTEMPTS: &str = "http_client_retry_attempts_total";
 const RESENDS: &str = "http_client_retry_resends_total";
@@ -83,7 +83,11 @@ impl RetryObserver for MetricsObserver {
         let RetryDecision::RetryAfter { delay, reason, source } = attempt.decision() else {
             return;
         };
-        let why = [("reason", reason.as_str().to_owned()), ("source", source.as_str().to_owned())];
+        let reason = match reason {
+            RetryReason::Status(status) => status.as_str().to_owned(),
+            other => other.as_str().to_owned(),
+        };
+        let why = [("reason", reason), ("source", source.as_str().to_owned())];
         counter!(RESENDS, self.labels(call, why)).increment(1);
         let source = [("source", source.as_str().to_owned())];
         histogram!(WAIT, self.labels(call, source)).record(delay);
