@@ -41,7 +41,7 @@
 //! |---|---|---|
 //! | `http2` | yes | HTTP/2 resets and refusals told apart by their code |
 //! | `rustls` | yes | TLS verdicts (a bad certificate) told from connections that did not come about |
-//! | `tracing` | yes | events for resends, giving up, and requests that are not resent |
+//! | `tracing` | yes | events: see [Telemetry](#telemetry) |
 //! | `metrics` | no | `MetricsObserver`: metrics by the facade of that name |
 //! | `multipart` | no | `ReplayBody` from a `reqwest::multipart::Form` |
 //! | `serde` | no | `Serialize` for [`RetryHistory`] |
@@ -52,8 +52,8 @@
 //! A [`RetryObserver`] is told what is done; the events and the metrics are two of them. No userinfo, path,
 //! query or field of the request is in any of them, nor in a [`RetryHistory`] or a [`RetryError`]: of the
 //! URL its origin alone, scheme, host and port. A first-try success and a permanent failure are no events,
-//! nor is a call that ends before its first attempt because it is cancelled or its deadline has passed. One
-//! that a [`Cooldown`] refuses is `giving up`, with 0 attempts and no `outcome`.
+//! nor is a call that ends before its first attempt because it is cancelled or its deadline has passed, unless
+//! a [`Cooldown`] held it back. One that a cooldown refuses is `giving up`, with 0 attempts and no `outcome`.
 //!
 //! Events of the feature `tracing`, by the target `reqwest_typed_retry`:
 //!

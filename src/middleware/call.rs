@@ -220,7 +220,8 @@ impl<'a> Call<'a> {
 
     /// The first attempt of this call sends the caller's own request.
     pub(super) fn send_first(&mut self) -> InScope<'_> {
-        let number = self.shared_session().map_or(1, SharedSession::sent);
+        let has_left = self.makes_body().then(Arc::default);
+        let number = self.shared_session().map_or(1, |shared| shared.sent(has_left.clone()));
         let keep = self.policy.may_resend(self.class, number, self.provable);
         let request = self.replay.first(self.extensions, keep);
         ResendCount::of_attempt(number).put_into(self.extensions);
@@ -228,7 +229,7 @@ impl<'a> Call<'a> {
         if self.destination.is_none() && !self.replay.is_possible() && wants_url() {
             self.destination = Some(Box::new(Destination::of(&request, self.retry)));
         }
-        self.send(request, number, None)
+        self.send(request, number, has_left)
     }
 
     /// `has_left` becomes true once the request is sent, where its body has to be made first.
@@ -478,7 +479,7 @@ impl<'a> Call<'a> {
                 {
                     account.answered();
                 }
-                Some(_) => {}
+                Some(_) => account.failed(),
             }
         }
         if let (Some(shared), Some(_)) = (self.shared_session(), decision.delay()) {

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::mem;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -30,7 +31,7 @@ use crate::time::Instant;
 /// should have no attempt timeout, which would cut a long body: a head timeout, and the client's own
 /// `read_timeout` for a body that stalls, take its place. Clones share the count; it serves one request at a time. A [`RetryScope`] limits it, too.
 /// After the last attempt each further request is still sent once. The loop's resends draw on the
-/// [`RetryBudget`] of the client, too; a good answer counts there once nobody has the session any more.
+/// [`RetryBudget`] of the client, too; a good answer counts there once nobody has the session any more, or its next request is sent.
 ///
 /// - The cuts that the loop decides on are in no [`RetryHistory`](crate::RetryHistory): ask
 ///   [`attempts`](Self::attempts), or [`decide_after`](Self::decide_after) for the decision.
@@ -76,7 +77,7 @@ struct State {
     observers: Observers,
     budget: Option<RetryBudget>,
     /// With the budget. A good answer counts only once its body has been read: when nobody has the session
-    /// any more, and nobody has told of a cut.
+    /// any more, or the next request is sent, and nobody has told of a cut.
     account: Option<Account>,
 }
 
@@ -160,6 +161,7 @@ impl SharedSession {
             RetryDecision::DoNotRetry { reason } => {
                 observers.attempt_ended(&call, &record);
                 observers.call_ended(&call, &RetryHistory::new(vec![record], reason));
+                self.lock().has_failed = true;
             }
             RetryDecision::RetryAfter { .. } => observers.attempt_ended(&call, &record),
         }
@@ -180,6 +182,7 @@ impl SharedSession {
         let (url, elapsed) = (url.as_ref(), self.elapsed());
         let call = ObservedCall { method: &method, url, policy: &policy, elapsed };
         observers.call_ended(&call, &RetryHistory::new(vec![last], StopReason::Cancelled));
+        self.lock().has_failed = true;
     }
 
     /// [`decide_after`](Self::decide_after), and the wait.
@@ -226,12 +229,14 @@ impl SharedSession {
         state.url = Some(request.url().clone());
     }
 
-    /// The number of the attempt that is on its way now.
-    pub(super) fn sent(&self) -> u32 {
+    /// The number of the attempt that is on its way now, or will be once `has_left` is true.
+    pub(super) fn sent(&self, has_left: Option<Arc<AtomicBool>>) -> u32 {
         let state = &mut *self.lock();
         state.sent = self.started.elapsed();
+        // What an earlier request left there, of which nobody told a cut, is settled.
+        state.account = state.account.take().filter(Account::is_waiting);
         if let Some(account) = &mut state.account {
-            account.sent(None);
+            account.sent(has_left);
         }
         state.session.attempts()
     }

@@ -57,6 +57,11 @@ impl Account {
         }
     }
 
+    /// Whether its resend is yet to be sent.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Waiting)
+    }
+
     /// The attempt brought an answer of a server that is not sick.
     pub(crate) fn answered(&mut self) {
         self.settle_leaving();

@@ -3,7 +3,9 @@
 use std::io;
 use std::panic::AssertUnwindSafe;
 
+use futures_util::future::join;
 use futures_util::poll;
+use http::StatusCode;
 use reqwest_middleware::ClientBuilder;
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
@@ -13,7 +15,7 @@ use reqwest_typed_retry::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{A, B, BUSY, OK, Upstream, client, stop, tokens, url};
+use super::{A, B, BUSY, OK, Upstream, client, get, stop, tokens, url};
 
 fn cut() -> io::Error {
     io::ErrorKind::ConnectionReset.into()
@@ -201,7 +203,7 @@ async fn a_classifier_that_panics_on_a_cut_makes_no_answer_of_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_of_the_loop_that_is_dropped_on_the_wire_is_spent() {
-    let script = Script::new([Reply::status(OK), Reply::hang()]);
+    let script = Script::new([Reply::status(OK), Reply::hang(), Reply::status(OK)]);
     let budget = tokens(5);
     let retry =
         RetryMiddleware::builder(RetryPolicy::default()).budget(budget.clone()).build().unwrap();
@@ -212,6 +214,58 @@ async fn a_request_of_the_loop_that_is_dropped_on_the_wire_is_spent() {
     session.resend_after(cut()).await.unwrap();
     let call = client.get(A).retry_session(&session).send();
     tokio::time::timeout(super::ms(1_000), call).await.unwrap_err();
-    drop(session);
     assert_eq!((script.received().len(), level(&budget)), (2, 4.0));
+    // Once, also if the loop sends another.
+    client.get(A).retry_session(&session).send().await.unwrap();
+    drop(session);
+    assert_eq!((script.received().len(), level(&budget)), (3, 4.2));
+    tokio::time::sleep(super::ms(60_000)).await;
+    assert_eq!((level(&budget), budget.sick_origins()), (5.0, 0));
+}
+
+/// A session that is used for more than a loop round one body settles each request with the next.
+#[tokio::test(start_paused = true)]
+async fn no_token_is_used_twice_however_a_session_is_used() {
+    let upstream = || {
+        Upstream::new(|arrival| match arrival.url.path() {
+            "/sick" => (StatusCode::NOT_IMPLEMENTED, None),
+            _ => (OK, None),
+        })
+    };
+    for case in ["sick", "fine", "side by side"] {
+        let (upstream, budget) = (upstream(), tokens(2));
+        let client = client(&upstream, |retry| retry.budget(budget.clone()));
+        let session = session();
+        let ask =
+            |path: &str| client.get(format!("http://a.test/{path}")).retry_session(&session).send();
+        ask("").await.unwrap();
+        session.resend_after(cut()).await.unwrap();
+        match case {
+            "sick" => drop(ask("sick").await.unwrap()),
+            "fine" => drop(ask("").await.unwrap()),
+            _ => drop(join(ask(""), ask("")).await),
+        }
+        for _ in 0..3 {
+            ask("").await.unwrap();
+        }
+        drop(session);
+        tokio::time::sleep(super::ms(60_000)).await;
+        assert_eq!((level(&budget), budget.sick_origins()), (2.0, 0), "{case}");
+        assert_eq!(get(&client, A).await, 200);
+        assert!(format!("{budget:?}").ends_with("sick_origins: 0 }"), "{case}");
+    }
+}
+
+/// As with the middleware's own resends: until its body is made, it is not sent.
+#[tokio::test(start_paused = true)]
+async fn a_request_of_the_loop_whose_body_can_not_be_made_takes_nothing() {
+    let (upstream, budget) = (Upstream::always(OK), tokens(5));
+    let client = client(&upstream, |retry| retry.budget(budget.clone()));
+    let session = session();
+    client.get(A).retry_session(&session).send().await.unwrap();
+    session.resend_after(cut()).await.unwrap();
+    assert_eq!(level(&budget), 4.0);
+    let request = client.put(A).body_factory(|| async { Err("gone".into()) });
+    request.retry_session(&session).send().await.unwrap_err();
+    assert_eq!((level(&budget), upstream.count()), (5.0, 1));
 }

@@ -136,6 +136,26 @@ async fn a_failure_is_told_once() {
     ])
     .check()
     .await;
+    row("a stop that is asked for again", |world| async move {
+        let session = SharedSession::new(policy().max_attempts(1).build().unwrap());
+        get(&world, &session).await;
+        session.resend_after(cut()).await.unwrap_err();
+        session.resend_after(cut()).await.unwrap_err();
+    })
+    .hooks([
+        HEAD,
+        "0ns GET ended: attempt 1: fault connection_lost (delivery unknown); stop: attempts_exhausted",
+        "0ns GET gave up: 1, attempts_exhausted",
+    ])
+    .events(["DEBUG not resent: attempts=1 method=GET @ \
+              outcome=fault connection_lost (delivery unknown) reason=attempts_exhausted"])
+    .metrics([
+        "attempts_total{method=GET,outcome=200} 1",
+        "attempts_total{method=GET,outcome=connection_lost} 1",
+        "given_up_total{method=GET,reason=attempts_exhausted} 1",
+    ])
+    .check()
+    .await;
     row("no request at all", |_| async move {
         let session = SharedSession::new(policy().build().unwrap());
         session.resend_after(cut()).await.unwrap_err();

@@ -37,7 +37,7 @@ impl MetricsObserver {
     /// Without the label `origin`. Make it after the recorder is installed, which is told what the metrics
     /// mean.
     pub fn new() -> Self {
-        describe_counter!(ATTEMPTS, Unit::Count, "Requests that were sent and have ended");
+        describe_counter!(ATTEMPTS, Unit::Count, "Attempts that have ended");
         describe_counter!(RESENDS, Unit::Count, "Resends that were decided on");
         describe_histogram!(WAIT, Unit::Seconds, "Time to wait before a resend");
         describe_histogram!(HELD_BACK, Unit::Seconds, "Time to wait at a cooldown");
