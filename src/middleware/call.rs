@@ -1,19 +1,21 @@
 //! The loop: one logical request from its first send to its final outcome.
 
+mod ending;
+mod judgement;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use http::{Extensions, HeaderMap, Method, StatusCode};
+use http::{Extensions, Method};
 use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Next, Result};
 
 use super::attempt::Around;
 use super::attempt_scope::{Ended, InScope};
 use super::body_factory::BodyFactory;
-use super::error::FailedCall;
 use super::gate::Gate;
-use super::history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
+use super::history::{AttemptRecord, RetryTracker};
 use super::observe::ObservedCall;
 use super::proof::Target;
 use super::replay::Replay;
@@ -22,12 +24,9 @@ use super::resend_count::ResendCount;
 use super::retry_scope::RetryScope;
 use super::shared_session::SharedSession;
 use super::wait::{Limits, Wait, Woken};
-use super::{BoxFuture, RetryError, RetryErrorExt as _, RetryMiddleware, buffer, observe, proof};
+use super::{BoxFuture, RetryError, RetryMiddleware, proof};
 use crate::origin::{Account, Key};
-use crate::policy::{
-    DelaySource, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
-    is_well,
-};
+use crate::policy::{RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason};
 use crate::time::Instant;
 
 /// One logical request. It is part of the future of every call, so it stays small: what only a
@@ -411,179 +410,6 @@ impl<'a> Call<'a> {
             }
         }
     }
-
-    fn decide(&self, progress: &mut Progress, ended: &Ended) -> AttemptRecord {
-        let Progress { session, account, attempt_started, .. } = progress;
-        if let Some(shared) = self.shared_session() {
-            *session = shared.session(self.class);
-        }
-        let number = session.attempts();
-        let no_headers = HeaderMap::new();
-        let (outcome, recorded) = match &ended.result {
-            Ok(response) => {
-                let (status, headers) = (response.status(), response.headers());
-                let outcome = match buffer::bytes(response) {
-                    Some(body) => Outcome::response_with_body(status, headers, body),
-                    None => Outcome::response(status, headers),
-                };
-                (outcome, AttemptOutcome::Status(status))
-            }
-            Err(error) => match error.status() {
-                // An inner middleware called `error_for_status`: the server did answer.
-                Some(status) => {
-                    (Outcome::response(status, &no_headers), AttemptOutcome::Status(status))
-                }
-                None => {
-                    let fault = RetryError::fault_of(error);
-                    (Outcome::error(fault, error), AttemptOutcome::Fault(fault))
-                }
-            },
-        };
-        let now = self.retry.wall_clock.now();
-        let elapsed = self.elapsed();
-        let deadline = self.time_left_in_scope().map(|left| elapsed.saturating_add(left));
-        let destination = self.destination.as_ref().map(|destination| &destination.url);
-        let (host, path) = target(destination);
-        let attempt = session
-            .attempt_ended(&self.method, outcome, now)
-            .with_target(host, path)
-            .with_not_processed(self.provable && ended.exchanges.vouch_for(&outcome))
-            .with_elapsed(elapsed)
-            .with_deadline(deadline);
-        let not_processed = session.policy().proves_not_processed(&attempt);
-        let mut decision = session.decide(&attempt, &mut self.retry.generator.draws());
-        let server_delay = match outcome {
-            Outcome::Response { headers, .. } => session.policy().server_delay(headers, now),
-            Outcome::Fault { .. } => None,
-        };
-        if let (Some(gate), Some(asked), true) =
-            (self.gate(), server_delay, outcome.status().is_some_and(asks_for_quiet))
-        {
-            gate.close(asked);
-        }
-        if let Some(reason) = self.veto(&decision, &ended.result) {
-            decision = RetryDecision::DoNotRetry { reason };
-        }
-        if let Some(account) = account {
-            let is_paced = recorded.status() == Some(StatusCode::TOO_MANY_REQUESTS)
-                && decision.delay_source() == Some(DelaySource::Server)
-                && decision.delay() >= server_delay;
-            match decision.stop_reason() {
-                None if is_paced => account.failed(),
-                None if account.take() => {}
-                None => {
-                    decision = RetryDecision::DoNotRetry { reason: StopReason::BudgetExhausted };
-                }
-                Some(reason)
-                    if !reason.is_giving_up() && recorded.status().is_some_and(is_well) =>
-                {
-                    account.answered();
-                }
-                Some(_) => account.failed(),
-            }
-        }
-        if let (Some(shared), Some(_)) = (self.shared_session(), decision.delay()) {
-            shared.moved_on(session);
-        }
-        AttemptRecord::new(
-            number,
-            *attempt_started,
-            recorded,
-            not_processed,
-            server_delay,
-            decision,
-        )
-    }
-
-    /// An error of the layer's own says which call it ends; so does every other, where the client asked
-    /// for that.
-    fn complete(
-        &self,
-        error: reqwest_middleware::Error,
-        attempts: u32,
-        url: Option<&Url>,
-        stop_reason: StopReason,
-    ) -> reqwest_middleware::Error {
-        let ours = match error {
-            reqwest_middleware::Error::Middleware(error)
-                if error.downcast_ref().is_some_and(RetryError::is_new) =>
-            {
-                match error.downcast() {
-                    Ok(ours) => ours,
-                    Err(error) => return error.into(),
-                }
-            }
-            error if self.retry.wraps_errors && error.retry_error().is_none() => {
-                RetryError::wrap(error)
-            }
-            error => return error,
-        };
-        let (method, origin) = (self.method.clone(), url.and_then(observe::origin));
-        ours.of(FailedCall { method, origin, attempts, elapsed: self.elapsed(), stop_reason })
-            .into()
-    }
-
-    /// What the policy does not know: why there is no resend, although it would allow one, or does not
-    /// know that time ran out.
-    fn veto(&self, decision: &RetryDecision, result: &Result<Response>) -> Option<StopReason> {
-        let ours = new_error(result);
-        if ours.is_some_and(RetryError::is_deadline) && self.time_left() == Some(Duration::ZERO) {
-            Some(StopReason::DeadlinePassed)
-        } else if ours.is_some_and(RetryError::is_cancelled) {
-            Some(StopReason::Cancelled)
-        } else if decision.delay().is_none() {
-            None
-        } else if ours.is_some_and(RetryError::is_body) {
-            Some(StopReason::Permanent)
-        } else if !self.replay.is_possible() {
-            Some(StopReason::BodyNotReplayable)
-        } else if self.is_cancelled() {
-            Some(StopReason::Cancelled)
-        } else {
-            let closed = self.gate()?.closed_for()?;
-            (self.time_left()? <= closed).then_some(StopReason::DeadlineWouldPass)
-        }
-    }
-
-    fn finish(
-        &self,
-        attempts: Vec<AttemptRecord>,
-        url: Option<&Url>,
-        reason: StopReason,
-        result: Result<Response>,
-    ) -> Result<Response> {
-        self.end(attempts, url, reason, result, true)
-    }
-
-    /// Leaves the history where the caller can find it, and tells the observers, if they know of the call.
-    fn end(
-        &self,
-        attempts: Vec<AttemptRecord>,
-        url: Option<&Url>,
-        reason: StopReason,
-        mut result: Result<Response>,
-        is_told: bool,
-    ) -> Result<Response> {
-        if let Ok(response) = &mut result {
-            buffer::forget(response);
-        }
-        let sent = attempts.last().map_or(0, AttemptRecord::number);
-        result = result.map_err(|error| self.complete(error, sent, url, reason));
-        let worth_telling = attempts.len() > 1 || reason.is_giving_up();
-        if worth_telling || self.tracker().is_some() {
-            let history = RetryHistory::new(attempts, reason);
-            if let Some(tracker) = self.tracker() {
-                tracker.record(history.clone());
-            }
-            if is_told {
-                self.retry.observers.call_ended(&self.observed(url), &history);
-            }
-            if let (true, Ok(response)) = (worth_telling, &mut result) {
-                response.extensions_mut().insert(history);
-            }
-        }
-        result
-    }
 }
 
 impl Destination {
@@ -591,16 +417,6 @@ impl Destination {
         let cooldown_key = retry.cooldown.as_ref().and_then(|cooldown| cooldown.key(request));
         Self { url: request.url().clone(), cooldown_key, held_back: Duration::ZERO }
     }
-}
-
-/// An error that the layer made for this very attempt.
-fn new_error(result: &Result<Response>) -> Option<&RetryError> {
-    result.as_ref().err()?.retry_error().filter(|error| error.is_new())
-}
-
-/// The statuses by which a server asks for quiet, if it says for how long (RFC 6585 4, RFC 9110 15.6.4).
-fn asks_for_quiet(status: StatusCode) -> bool {
-    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }
 
 /// The host and path that classifiers are told.
