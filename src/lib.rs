@@ -107,10 +107,10 @@ pub use middleware::{
 };
 pub use origin::{Cooldown, RetryBudget, RetryBudgetBuilder};
 pub use policy::{
-    ApiProfile, Attempt, Backoff, Classifier, DelaySource, Delivery, Fault, FaultKind, FaultSet,
-    Jitter, Outcome, PolicyError, RetryDecision, RetryPolicy, RetryPolicyBuilder, RetryReason,
-    RetrySession, RetryableMethod, ServerDelays, Share, StatusSet, StopReason, Verdict, constants,
-    retry_after,
+    ApiProfile, Attempt, Backoff, Classifier, DelayHint, DelaySource, Delivery, Fault, FaultKind,
+    FaultSet, HintUnit, IdempotencyKey, Jitter, KeyFormat, Outcome, PolicyError, RetryDecision,
+    RetryPolicy, RetryPolicyBuilder, RetryReason, RetrySession, RetryableMethod, ServerDelays,
+    Share, StatusCondition, StatusSet, StopReason, Verdict, constants, retry_after,
 };
 
 /// The README's examples compile.

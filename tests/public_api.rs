@@ -49,12 +49,14 @@ fn the_documented_defaults_are_the_defaults() {
         not_processed_statuses: {}, \
         idempotency_key_fields: [\"idempotency-key\"], \
         honour_idempotency_keys: false, \
+        generate_idempotency_keys: None, \
         assume_idempotent: false, \
         server_delays: UpTo(60s), \
         attempt_timeout: None, head_timeout: None, \
         deadline: None, \
         classifiers: 0 of the application's own, \
-        profile: ApiProfile { verdict_fields: [] } } }";
+        profile: ApiProfile { hints_before: [], hints_after: [], verdict_fields: [], statuses: [], \
+        not_processed_statuses: [], honours_keys: false } } }";
     assert_eq!(format!("{:?}", RetryPolicy::default()), expected);
     assert_eq!(format!("{:?}", RetryPolicy::builder().build().unwrap()), expected);
     assert_eq!(format!("{:?}", RetryPolicy::default().to_builder().build().unwrap()), expected);

@@ -7,8 +7,8 @@ use http::{HeaderName, StatusCode};
 
 use super::retry_policy::{Rules, is_completed};
 use super::{
-    ApiProfile, Backoff, Classifier, FaultSet, Jitter, PolicyError, RetryPolicy, ServerDelays,
-    StatusSet,
+    ApiProfile, Backoff, Classifier, FaultSet, Jitter, KeyFormat, PolicyError, RetryPolicy,
+    ServerDelays, StatusSet,
 };
 
 /// Builds a [`RetryPolicy`]; [`build`](Self::build) checks it.
@@ -102,15 +102,36 @@ impl RetryPolicyBuilder {
         self
     }
 
-    /// The request fields that may carry an idempotency key. **Default**: `Idempotency-Key`.
+    /// Gives every POST and PATCH without an idempotency key a new one, in the first of the
+    /// [`idempotency_key_fields`](Self::idempotency_key_fields): once a logical request, so that each of
+    /// its attempts carries the same. A key of the caller's stays. It says, too, that the server
+    /// [honours](Self::honour_idempotency_keys) keys. `None` makes none. **Default**: none.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::{ApiProfile, KeyFormat, RetryPolicy};
+    ///
+    /// let policy = RetryPolicy::builder()
+    ///     .profile(ApiProfile::stripe())
+    ///     .generate_idempotency_keys(KeyFormat::Bare)
+    ///     .build()?;
+    /// assert!(policy.honours_idempotency_keys());
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
+    pub fn generate_idempotency_keys(mut self, format: impl Into<Option<KeyFormat>>) -> Self {
+        self.rules.generate_idempotency_keys = format.into();
+        self
+    }
+
+    /// The request fields that may carry an idempotency key; new ones go into the first. **Default**: `Idempotency-Key`.
     pub fn idempotency_key_fields(mut self, fields: impl IntoIterator<Item = HeaderName>) -> Self {
         self.rules.idempotency_key_fields = fields.into_iter().collect();
         self
     }
 
     /// Treat every request under this policy as idempotent, whatever its method: for reads by POST,
-    /// searches, completions, where a duplicate costs at most money. A client that also sends other
-    /// POSTs needs a second client for these. **Default**: `false`.
+    /// searches, completions, where a duplicate costs at most money. For some of a client's POSTs, give
+    /// these an [`Endpoint`](crate::Endpoint), or say it at the
+    /// [request](crate::RetryRequestExt::assume_idempotent). **Default**: `false`.
     pub fn assume_idempotent(mut self, assume: bool) -> Self {
         self.rules.assume_idempotent = assume;
         self
@@ -178,7 +199,8 @@ impl RetryPolicyBuilder {
     /// - `max_attempts` of 0; unlimited attempts without a deadline, or without any wait;
     /// - a time limit of zero; an attempt or head timeout longer than the deadline, or a head timeout
     ///   longer than the attempt's; a server's delay clamped to nothing;
-    /// - a status below 400 among those to retry: it is an answer (a classifier can still ask for
+    /// - keys that are to be made, and no field for them;
+    /// - a status below 400 among those to retry, of the profile too: it is an answer (a classifier can still ask for
     ///   a resend).
     pub fn build(mut self) -> Result<RetryPolicy, PolicyError> {
         self.rules.max_attempts = self.checked_attempts()?;
@@ -186,6 +208,8 @@ impl RetryPolicyBuilder {
         check_server_delays(self.rules.server_delays)?;
         check_statuses("retry_statuses", &self.rules.retry_statuses)?;
         check_statuses("not_processed_statuses", &self.rules.not_processed_statuses)?;
+        check_statuses("profile", &self.rules.profile.listed_statuses())?;
+        check_keys(&self.rules)?;
         Ok(RetryPolicy::from_valid(self.rules))
     }
 
@@ -240,6 +264,18 @@ fn check_server_delays(server_delays: ServerDelays) -> Result<(), PolicyError> {
     if server_delays == ServerDelays::ClampedTo(Duration::ZERO) {
         let rule = "a server that asked for time would get none: ignore its delays instead";
         return Err(PolicyError::new("server_delays", server_delays, rule));
+    }
+    Ok(())
+}
+
+fn check_keys(rules: &Rules) -> Result<(), PolicyError> {
+    if rules.generate_idempotency_keys.is_some() && rules.idempotency_key_fields.is_empty() {
+        let rule = "keys that are generated need a field to go into";
+        return Err(PolicyError::new(
+            "idempotency_key_fields",
+            &rules.idempotency_key_fields,
+            rule,
+        ));
     }
     Ok(())
 }

@@ -8,8 +8,8 @@ use rand::Rng;
 use super::jitter::draw;
 use super::retry_policy::is_completed;
 use super::{
-    Attempt, DelaySource, Delivery, Outcome, RetryDecision, RetryPolicy, RetryReason, ServerDelays,
-    StopReason, Verdict,
+    Attempt, DelaySource, Delivery, Outcome, RetryDecision, RetryPolicy, RetryReason,
+    RetryableMethod, ServerDelays, StopReason, Verdict,
 };
 
 /// A failure that is worth another send.
@@ -31,8 +31,8 @@ impl RetryPolicy {
     ///
     /// 1. **Verdict**, by the first that has one: a custom classifier; the server's directive on a
     ///    4xx or 5xx, where a "no" to a listed status is
-    ///    [`ServerRefused`](StopReason::ServerRefused); the sets of statuses and faults. A response
-    ///    below 400 is [`Completed`](StopReason::Completed), what is not listed is
+    ///    [`ServerRefused`](StopReason::ServerRefused); the sets of statuses and faults, and
+    ///    the statuses of the profile. A response below 400 is [`Completed`](StopReason::Completed), what is not listed is
     ///    [`Permanent`](StopReason::Permanent).
     /// 2. **Method safety**: a request that might take effect twice is sent again only if it is
     ///    proven that this attempt did not ([`NotIdempotent`](StopReason::NotIdempotent);
@@ -81,7 +81,7 @@ impl RetryPolicy {
             Outcome::Response { status, headers, .. } => {
                 let speaks = status.is_client_error() || status.is_server_error();
                 let directive = speaks.then(|| self.rules().profile.verdict(headers)).flatten();
-                match (directive, self.rules().retry_statuses.contains(status)) {
+                match (directive, self.retries(attempt, status, headers)) {
                     (Some(true), _) => transient(RetryReason::ServerDirective),
                     (Some(false), true) => Err(StopReason::ServerRefused),
                     (None, true) => transient(RetryReason::Status(status)),
@@ -94,6 +94,15 @@ impl RetryPolicy {
             }
             Outcome::Fault { .. } => Err(StopReason::Permanent),
         }
+    }
+
+    /// Whether the status is listed, by the policy or by its profile.
+    fn retries(&self, attempt: &Attempt<'_>, status: StatusCode, headers: &HeaderMap) -> bool {
+        let has_server_delay = || self.server_delay(headers, attempt.now()).is_some();
+        let has_honoured_key = attempt.class() == RetryableMethod::IdempotentWithToken
+            && self.is_repeatable(attempt.class());
+        self.rules().retry_statuses.contains(status)
+            || self.rules().profile.retries(status, has_server_delay, has_honoured_key)
     }
 
     fn check_method(&self, attempt: &Attempt<'_>) -> Result<(), StopReason> {
@@ -113,9 +122,7 @@ impl RetryPolicy {
     pub fn proves_not_processed(&self, attempt: &Attempt<'_>) -> bool {
         attempt.not_processed()
             && match attempt.outcome() {
-                Outcome::Response { status, .. } => {
-                    self.rules().not_processed_statuses.contains(status)
-                }
+                Outcome::Response { status, .. } => self.not_processed_statuses().contains(status),
                 Outcome::Fault { fault, .. } => fault.delivery() == Delivery::NotProcessed,
             }
     }

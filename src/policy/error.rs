@@ -19,24 +19,30 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyError {
-    setting: &'static str,
+    setting: Cow<'static, str>,
     value: String,
     rule: Cow<'static, str>,
 }
 
 impl PolicyError {
     pub(crate) fn new(
-        setting: &'static str,
+        setting: impl Into<Cow<'static, str>>,
         value: impl fmt::Debug,
         rule: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self { setting, value: format!("{value:?}"), rule: rule.into() }
+        Self { setting: setting.into(), value: format!("{value:?}"), rule: rule.into() }
     }
 
-    /// What was refused, by the name of its setter or argument.
+    /// The same, of a part of something larger: `outer.setting`.
+    pub(crate) fn within(self, outer: &str) -> Self {
+        Self { setting: format!("{outer}.{}", self.setting).into(), ..self }
+    }
+
+    /// What was refused, by the name of its setter or argument, or by its path in the
+    /// [settings](crate::RetryMiddleware).
     #[must_use]
-    pub fn setting(&self) -> &'static str {
-        self.setting
+    pub fn setting(&self) -> &str {
+        &self.setting
     }
 }
 

@@ -31,6 +31,11 @@ pub(super) fn since_1570(time: SystemTime) -> Duration {
     shifted.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+/// A moment so long after the epoch, on the scale of [`since_1570`].
+pub(super) fn from_1970(since_1970: Duration) -> Duration {
+    since_1970.saturating_add(CYCLE)
+}
+
 /// The instant that `value` names, on the scale of [`since_1570`]. `now` places a two-digit year.
 ///
 /// Any weekday will do: the other parts fix the instant, and no rule tells a recipient to check it.
@@ -80,19 +85,22 @@ impl<'a> Parts<'a> {
         Some(if too_late { year - 100 } else { year })
     }
 
-    /// The instant of this date in `year`, on the scale of [`since_1570`].
     fn in_year(&self, year: u16) -> Option<Duration> {
-        let Self { day, month, time, .. } = self;
-        // The grammar ends at 23:59:60: on a clock without leap seconds, the next midnight.
-        let (time, leap_second) = if *time == "23:59:60" { ("23:59:59", 1) } else { (*time, 0) };
-        let (year, cycles) = if year < 1970 { (year + CYCLE_YEARS, 0) } else { (year, 1) };
-        let date = WEEKDAYS.iter().find_map(|weekday| {
-            let text = format!("{weekday:.3}, {day:0>2} {month} {year} {time} GMT");
-            httpdate::parse_http_date(&text).ok()
-        })?;
-        let since_epoch = date.duration_since(UNIX_EPOCH).ok()?;
-        Some(since_epoch + cycles * CYCLE + Duration::from_secs(leap_second))
+        instant(self.day, self.month, year, self.time)
     }
+}
+
+/// The instant of this date, on the scale of [`since_1570`].
+pub(super) fn instant(day: &str, month: &str, year: u16, time: &str) -> Option<Duration> {
+    // The grammar ends at 23:59:60: on a clock without leap seconds, the next midnight.
+    let (time, leap_second) = if time == "23:59:60" { ("23:59:59", 1) } else { (time, 0) };
+    let (year, cycles) = if year < 1970 { (year + CYCLE_YEARS, 0) } else { (year, 1) };
+    let date = WEEKDAYS.iter().find_map(|weekday| {
+        let text = format!("{weekday:.3}, {day:0>2} {month} {year} {time} GMT");
+        httpdate::parse_http_date(&text).ok()
+    })?;
+    let since_epoch = date.duration_since(UNIX_EPOCH).ok()?;
+    Some(since_epoch + cycles * CYCLE + Duration::from_secs(leap_second))
 }
 
 /// Whether `text` has the widths and separators of `form`. In a form `d` and `y` stand for a digit,

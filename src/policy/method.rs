@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderName, Method};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryableMethod {
-    /// The method is registered as idempotent (RFC 9110 9.2.2), or the policy says that this
-    /// request is: sent twice, it has the effect of sending it once.
+    /// The method is registered as idempotent (RFC 9110 9.2.2), or the policy, or the request itself,
+    /// says that this one is: sent twice, it has the effect of sending it once.
     Idempotent,
     /// A POST or PATCH that carries an idempotency key. It counts as idempotent only where the
     /// policy says that the server honours keys.

@@ -7,7 +7,10 @@
 //! | which rule comes first? | `decide` |
 //! | what can be set, what is refused? | `builder`, `constants` |
 //! | which methods, statuses, faults? | `method`, `status`, `fault` |
-//! | how long? | `backoff`, `jitter`, `server_delay`, `retry_after`, `rate_limit`, `profile` |
+//! | how long? | `backoff`, `jitter`, `server_delay`, `retry_after`, `rate_limit` |
+//! | what does one API say and promise? | `profile`, `delay_hint` |
+//! | which key makes a POST repeatable? | `idempotency_key` |
+//! | what does all that come to? | `explain` |
 
 mod attempt;
 mod backoff;
@@ -16,15 +19,18 @@ mod classifier;
 pub mod constants;
 mod decide;
 mod decision;
+mod delay_hint;
 mod error;
 mod fault;
 mod http_date;
+mod idempotency_key;
 mod jitter;
 mod method;
 mod profile;
 mod rate_limit;
 mod retry_after;
 mod retry_policy;
+mod rfc3339;
 mod server_delay;
 mod session;
 mod status;
@@ -34,11 +40,13 @@ pub use backoff::Backoff;
 pub use builder::RetryPolicyBuilder;
 pub use classifier::{Classifier, Verdict};
 pub use decision::{DelaySource, RetryDecision, RetryReason, StopReason};
+pub use delay_hint::{DelayHint, HintUnit};
 pub use error::PolicyError;
 pub use fault::{Delivery, Fault, FaultKind, FaultSet};
+pub use idempotency_key::{IdempotencyKey, KeyFormat};
 pub use jitter::{Jitter, Share};
 pub use method::RetryableMethod;
-pub use profile::ApiProfile;
+pub use profile::{ApiProfile, StatusCondition};
 pub use retry_after::retry_after;
 pub use retry_policy::RetryPolicy;
 pub use server_delay::ServerDelays;

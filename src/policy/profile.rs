@@ -1,39 +1,180 @@
-//! What one API says in its response fields.
+//! What one API says in its response fields, and what it promises.
 
 use std::time::{Duration, SystemTime};
 
 use http::header::{AGE, DATE, RETRY_AFTER};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::rate_limit::rate_limit;
-use super::retry_after::retry_after;
+use super::retry_after::{retry_after, sent};
+use super::{DelayHint, HintUnit, StatusSet};
 
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// The fields by which an API says when, and whether, to send again, as data.
+/// What one API says about resends, and what it promises, as data.
 ///
-/// The standard fields are always on: `Retry-After` (RFC 9110 10.2.3), then the IETF `RateLimit`
-/// (draft-ietf-httpapi-ratelimit-headers) of an exhausted quota. Everything else is an agreement
-/// with one vendor and is inert until a profile names it.
+/// Everything beyond the standard fields is an agreement with one vendor and is inert until a profile
+/// names it. A profile adds to a policy: the policy's own statuses, faults and limits stay.
+///
+/// - **Delays**, by the first field that has a valid one: the [hints](Self::hint_before) that stand
+///   before the standard fields; `Retry-After` (RFC 9110 10.2.3); the IETF `RateLimit` of an exhausted
+///   quota (draft-ietf-httpapi-ratelimit-headers); the [hints](Self::hint) after them.
+/// - **Verdicts**: [fields](Self::verdict_field) by which the server says whether to send again.
+/// - **Statuses** that are [transient](Self::retry_statuses) here, some of them on a condition; and those
+///   by which the API [promises](Self::not_processed_statuses) that it did not act.
+/// - Whether it [honours idempotency keys](Self::honours_idempotency_keys).
+///
+/// None of that lifts method safety or a limit.
+///
+/// | profile | delays | verdict | transient as well | keys |
+/// |---|---|---|---|---|
+/// | [`standard`](Self::standard) | `Retry-After`, `RateLimit` | | | |
+/// | [`openai`](Self::openai), Anthropic too | `retry-after-ms` first; after the standard ones the reset fields of a quota that is used up | `x-should-retry` | 529 | |
+/// | [`azure`](Self::azure) | `retry-after-ms`, `x-ms-retry-after-ms` first | | | |
+/// | [`stripe`](Self::stripe) | | `stripe-should-retry` | 409 with a key | honoured |
+/// | [`github`](Self::github) | after the standard ones `x-ratelimit-reset`, if nothing is left | | 403, 429 with a delay | |
 ///
 /// ```
-/// use http::HeaderName;
-/// use reqwest_typed_retry::{ApiProfile, RetryPolicy};
+/// use http::{HeaderName, StatusCode};
+/// use reqwest_typed_retry::{ApiProfile, DelayHint, HintUnit, RetryPolicy, StatusCondition};
 ///
-/// let profile = ApiProfile::standard().verdict_field(HeaderName::from_static("x-should-retry"));
-/// let policy = RetryPolicy::builder().profile(profile).build()?;
+/// // GitLab: the instant when there is quota again, in a field whose name others use for seconds.
+/// let reset = DelayHint::new(HeaderName::from_static("ratelimit-reset"), HintUnit::EpochSeconds)
+///     .only_if(HeaderName::from_static("ratelimit-remaining"), "0");
+/// let gitlab = ApiProfile::standard()
+///     .hint(reset)
+///     .retry_statuses([StatusCode::TOO_MANY_REQUESTS], StatusCondition::WithServerDelay);
+/// let policy = RetryPolicy::builder().profile(gitlab).build()?;
 /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ApiProfile {
-    verdict_fields: Vec<HeaderName>,
+    pub(super) hints_before: Vec<DelayHint>,
+    pub(super) hints_after: Vec<DelayHint>,
+    pub(super) verdict_fields: Vec<HeaderName>,
+    pub(super) statuses: Vec<(StatusCode, StatusCondition)>,
+    pub(super) not_processed_statuses: Vec<StatusCode>,
+    pub(super) honours_keys: bool,
+}
+
+/// When a status that a profile lists is transient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StatusCondition {
+    /// Always.
+    Always,
+    /// If the response says when to send again; zero, which says "now", is an answer too. Never where
+    /// the policy [ignores](crate::ServerDelays::Ignored) what the server asks.
+    WithServerDelay,
+    /// If the request carries an idempotency key. The API honours keys then.
+    WithHonouredKey,
 }
 
 impl ApiProfile {
     /// `Retry-After` and `RateLimit` only.
     #[must_use]
-    pub const fn standard() -> Self {
-        Self { verdict_fields: Vec::new() }
+    pub fn standard() -> Self {
+        Self::default()
+    }
+
+    /// OpenAI, Anthropic, and services that are reached by clients like theirs.
+    ///
+    /// `retry-after-ms` comes before `Retry-After`; `x-should-retry` is the server's word. If the server
+    /// names no delay, the quotas that are used up do: `x-ratelimit-reset-requests` and `-tokens` (Go
+    /// durations), `anthropic-ratelimit-requests-reset`, `-tokens-reset` and the like (RFC 3339). 529
+    /// (overloaded) is transient. A 429 without any of them has the policy's throttle backoff: that it
+    /// means a spent budget is told in the body alone. Completions are sent by POST: see
+    /// [`assume_idempotent`](crate::RetryPolicyBuilder::assume_idempotent). Source: their SDKs and API
+    /// references.
+    #[must_use]
+    pub fn openai() -> Self {
+        let quotas = [
+            ("x-ratelimit-reset-requests", "x-ratelimit-remaining-requests", HintUnit::GoDuration),
+            ("x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens", HintUnit::GoDuration),
+            (
+                "anthropic-ratelimit-requests-reset",
+                "anthropic-ratelimit-requests-remaining",
+                HintUnit::Rfc3339,
+            ),
+            (
+                "anthropic-ratelimit-tokens-reset",
+                "anthropic-ratelimit-tokens-remaining",
+                HintUnit::Rfc3339,
+            ),
+            (
+                "anthropic-ratelimit-input-tokens-reset",
+                "anthropic-ratelimit-input-tokens-remaining",
+                HintUnit::Rfc3339,
+            ),
+            (
+                "anthropic-ratelimit-output-tokens-reset",
+                "anthropic-ratelimit-output-tokens-remaining",
+                HintUnit::Rfc3339,
+            ),
+        ];
+        let quotas = quotas.map(|(reset, remaining, unit)| {
+            DelayHint::new(HeaderName::from_static(reset), unit)
+                .only_if(HeaderName::from_static(remaining), "0")
+        });
+        let overloaded = StatusCode::from_u16(529).into_iter();
+        quotas
+            .into_iter()
+            .fold(Self::standard(), Self::hint)
+            .hint_before(millis("retry-after-ms"))
+            .verdict_field(HeaderName::from_static("x-should-retry"))
+            .retry_statuses(overloaded, StatusCondition::Always)
+    }
+
+    /// Azure: `retry-after-ms`, then `x-ms-retry-after-ms`, then the standard fields. Source: the Azure
+    /// SDKs.
+    #[must_use]
+    pub fn azure() -> Self {
+        Self::standard()
+            .hint_before(millis("retry-after-ms"))
+            .hint_before(millis("x-ms-retry-after-ms"))
+    }
+
+    /// Stripe: `stripe-should-retry` is the server's word, idempotency keys are honoured, and a 409 to a
+    /// request with a key is transient. Its keys are [bare](crate::KeyFormat::Bare). Source: the Stripe
+    /// SDKs and API reference.
+    #[must_use]
+    pub fn stripe() -> Self {
+        Self::standard()
+            .verdict_field(HeaderName::from_static("stripe-should-retry"))
+            .honours_idempotency_keys()
+            .retry_statuses([StatusCode::CONFLICT], StatusCondition::WithHonouredKey)
+    }
+
+    /// GitHub: a 403 or 429 that says when to come back is a rate limit. The standard fields first, then
+    /// `x-ratelimit-reset`, unless `x-ratelimit-remaining` says that something is left. A secondary limit
+    /// that is told only in the body is for a [classifier](crate::Classifier). The reset is often further
+    /// away than a policy waits: see
+    /// [`server_delays`](crate::RetryPolicyBuilder::server_delays). Source: GitHub's REST API
+    /// documentation.
+    #[must_use]
+    pub fn github() -> Self {
+        let reset = HeaderName::from_static("x-ratelimit-reset");
+        let remaining = HeaderName::from_static("x-ratelimit-remaining");
+        Self::standard()
+            .hint(DelayHint::new(reset, HintUnit::EpochSeconds).unless_left(remaining))
+            .retry_statuses(
+                [StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS],
+                StatusCondition::WithServerDelay,
+            )
+    }
+
+    /// Also read this delay, where the standard fields say nothing. Those added first are read first.
+    #[must_use]
+    pub fn hint(mut self, hint: DelayHint) -> Self {
+        self.hints_after.push(hint);
+        self
+    }
+
+    /// Read this delay before the standard fields. Those added first are read first.
+    #[must_use]
+    pub fn hint_before(mut self, hint: DelayHint) -> Self {
+        self.hints_before.push(hint);
+        self
     }
 
     /// Also read this field, on 4xx and 5xx: exactly `true` makes the response transient, exactly
@@ -41,6 +182,38 @@ impl ApiProfile {
     #[must_use]
     pub fn verdict_field(mut self, name: HeaderName) -> Self {
         self.verdict_fields.push(name);
+        self
+    }
+
+    /// These statuses are transient here, besides those of the policy.
+    #[must_use]
+    pub fn retry_statuses(
+        mut self,
+        statuses: impl IntoIterator<Item = StatusCode>,
+        condition: StatusCondition,
+    ) -> Self {
+        self.honours_keys |= condition == StatusCondition::WithHonouredKey;
+        self.statuses.extend(statuses.into_iter().map(|status| (status, condition)));
+        self
+    }
+
+    /// By these statuses the API promises that it did not act, besides those of the policy: see
+    /// [`not_processed_statuses`](crate::RetryPolicyBuilder::not_processed_statuses), which says what is
+    /// needed for that to have an effect. They are not transient for that alone.
+    #[must_use]
+    pub fn not_processed_statuses(
+        mut self,
+        statuses: impl IntoIterator<Item = StatusCode>,
+    ) -> Self {
+        self.not_processed_statuses.extend(statuses);
+        self
+    }
+
+    /// The API honours idempotency keys: the same as
+    /// [`honour_idempotency_keys`](crate::RetryPolicyBuilder::honour_idempotency_keys) of a policy.
+    #[must_use]
+    pub fn honours_idempotency_keys(mut self) -> Self {
+        self.honours_keys = true;
         self
     }
 
@@ -55,6 +228,29 @@ impl ApiProfile {
         })
     }
 
+    /// Whether this status is transient here.
+    pub(super) fn retries(
+        &self,
+        status: StatusCode,
+        has_server_delay: impl Fn() -> bool,
+        has_honoured_key: bool,
+    ) -> bool {
+        self.statuses.iter().any(|(listed, condition)| {
+            *listed == status
+                && match condition {
+                    StatusCondition::Always => true,
+                    StatusCondition::WithServerDelay => has_server_delay(),
+                    StatusCondition::WithHonouredKey => has_honoured_key,
+                }
+        })
+    }
+
+    /// All statuses that it names.
+    pub(super) fn listed_statuses(&self) -> StatusSet {
+        let listed = self.statuses.iter().map(|(status, _)| *status);
+        listed.chain(self.not_processed_statuses.iter().copied()).collect()
+    }
+
     /// The delay that the server asked for. Zero, or a date in the past, is an answer: it says that
     /// there is no minimum.
     ///
@@ -67,13 +263,27 @@ impl ApiProfile {
     /// headers.insert("RateLimit", r#""default";r=0;t=30"#.parse().unwrap());
     /// let delay = ApiProfile::standard().server_delay(&headers, SystemTime::UNIX_EPOCH);
     /// assert_eq!(delay, Some(Duration::from_secs(30)));
+    ///
+    /// headers.insert("retry-after-ms", "250".parse().unwrap());
+    /// let delay = ApiProfile::azure().server_delay(&headers, SystemTime::UNIX_EPOCH);
+    /// assert_eq!(delay, Some(Duration::from_millis(250)));
     /// ```
     #[must_use]
     pub fn server_delay(&self, headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-        let lines = |name| headers.get_all(name).into_iter().map(http::HeaderValue::as_bytes);
-        let age = lines(AGE).next();
+        let lines = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
+        let (date, age) = (lines(DATE).next(), lines(AGE).next());
+        let first = |hints: &[DelayHint]| {
+            let sent = (!hints.is_empty()).then(|| sent(date, age, now))?;
+            hints.iter().find_map(|hint| hint.delay(headers, sent))
+        };
         // Retry-After takes precedence over RateLimit, also where it is the shorter one.
-        retry_after(lines(RETRY_AFTER), lines(DATE).next(), age, now)
+        first(&self.hints_before)
+            .or_else(|| retry_after(lines(RETRY_AFTER), date, age, now))
             .or_else(|| rate_limit(lines(RATE_LIMIT), age))
+            .or_else(|| first(&self.hints_after))
     }
+}
+
+fn millis(field: &'static str) -> DelayHint {
+    DelayHint::new(HeaderName::from_static(field), HintUnit::Millis)
 }

@@ -49,14 +49,19 @@ pub fn retry_after<'a>(
     age: Option<&[u8]>,
     now: SystemTime,
 ) -> Option<Duration> {
-    let date = date.filter(|_| !is_stored(age));
-    let sent = date.and_then(|date| http_date::parse(trim_ows(date), now));
-    let sent = sent.unwrap_or_else(|| http_date::since_1570(now));
+    let sent = sent(date, age, now);
     let delay = |value| {
         let seconds = delay_seconds(value).map(Duration::from_secs);
         seconds.or_else(|| Some(http_date::parse(value, now)?.saturating_sub(sent)))
     };
     values.into_iter().map(trim_ows).filter_map(delay).max()
+}
+
+/// The moment against which the response's dates are read, on the scale of [`http_date::since_1570`].
+pub(super) fn sent(date: Option<&[u8]>, age: Option<&[u8]>, now: SystemTime) -> Duration {
+    let date = date.filter(|_| !is_stored(age));
+    let sent = date.and_then(|date| http_date::parse(trim_ows(date), now));
+    sent.unwrap_or_else(|| http_date::since_1570(now))
 }
 
 /// Whether `Age` says that the response comes from a cache (RFC 9111 5.1), so that what it tells
@@ -74,7 +79,7 @@ pub(super) fn trim_ows(mut value: &[u8]) -> &[u8] {
 }
 
 /// `1*DIGIT`. Saturates: who asks for more than fits asks for a very long time, not for none.
-fn delay_seconds(value: &[u8]) -> Option<u64> {
+pub(super) fn delay_seconds(value: &[u8]) -> Option<u64> {
     let digits = Some(value).filter(|value| !value.is_empty())?;
     digits.iter().try_fold(0_u64, |seconds, byte| {
         let digit = byte.is_ascii_digit().then(|| byte - b'0')?;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, Method, StatusCode};
+use rand::Rng;
 
 use super::classifier::Classifiers;
 use super::{
-    ApiProfile, Backoff, FaultSet, Jitter, PolicyError, RetryPolicyBuilder, RetryableMethod,
-    ServerDelays, StatusSet, constants,
+    ApiProfile, Backoff, FaultSet, IdempotencyKey, Jitter, KeyFormat, PolicyError,
+    RetryPolicyBuilder, RetryableMethod, ServerDelays, StatusSet, constants,
 };
 
 /// Which requests are sent again, after how long, and how many times.
@@ -37,6 +38,7 @@ pub(super) struct Rules {
     pub(super) not_processed_statuses: StatusSet,
     pub(super) idempotency_key_fields: Vec<HeaderName>,
     pub(super) honour_idempotency_keys: bool,
+    pub(super) generate_idempotency_keys: Option<KeyFormat>,
     pub(super) assume_idempotent: bool,
     pub(super) server_delays: ServerDelays,
     pub(super) attempt_timeout: Option<Duration>,
@@ -65,6 +67,7 @@ impl Default for Rules {
             not_processed_statuses: StatusSet::empty(),
             idempotency_key_fields: vec![HeaderName::from_static(constants::IDEMPOTENCY_KEY)],
             honour_idempotency_keys: false,
+            generate_idempotency_keys: None,
             assume_idempotent: false,
             server_delays: ServerDelays::DEFAULT,
             attempt_timeout: None,
@@ -159,10 +162,11 @@ impl RetryPolicy {
         self.rules.deadline
     }
 
-    /// The statuses by which this API promises that it did not act.
+    /// The statuses by which this API promises that it did not act, those of its profile included.
     #[must_use]
-    pub fn not_processed_statuses(&self) -> &StatusSet {
-        &self.rules.not_processed_statuses
+    pub fn not_processed_statuses(&self) -> StatusSet {
+        let promised = self.rules.profile.not_processed_statuses.iter().copied();
+        promised.fold(self.rules.not_processed_statuses, StatusSet::with)
     }
 
     /// Whether classifiers of the application's own are asked.
@@ -190,6 +194,40 @@ impl RetryPolicy {
         self.attempts_left(number) && (provable || self.is_repeatable(class))
     }
 
+    /// Whether a request that carries an idempotency key may be sent again: by the policy's word, by its
+    /// profile's, or because it makes keys itself.
+    #[must_use]
+    pub fn honours_idempotency_keys(&self) -> bool {
+        self.rules.honour_idempotency_keys
+            || self.rules.profile.honours_keys
+            || self.rules.generate_idempotency_keys.is_some()
+    }
+
+    /// A new key for a request that should carry one and does not, with the field that it goes into.
+    /// Once a logical request, before its class is asked for; randomness is an argument.
+    ///
+    /// `None` where the policy makes no keys, for other methods than POST and PATCH, and wherever the
+    /// request has a field for keys already, an empty one too: what the caller set stays.
+    #[must_use]
+    pub fn new_idempotency_key<R: Rng + ?Sized>(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        rng: &mut R,
+    ) -> Option<(HeaderName, IdempotencyKey)> {
+        let format = self.rules.generate_idempotency_keys?;
+        let field = self.free_key_field(headers)?;
+        matches!(*method, Method::POST | Method::PATCH)
+            .then(|| (field.clone(), IdempotencyKey::generate(format, rng)))
+    }
+
+    /// The field for a key, unless the request has one already.
+    pub(crate) fn free_key_field(&self, headers: &HeaderMap) -> Option<&HeaderName> {
+        let fields = &self.rules.idempotency_key_fields;
+        let is_taken = fields.iter().any(|field| headers.contains_key(field));
+        fields.first().filter(|_| !is_taken)
+    }
+
     /// Whether a response with this status needs no decision: it ends the request, and nobody is
     /// asked about it.
     #[must_use]
@@ -201,7 +239,7 @@ impl RetryPolicy {
     pub(super) fn is_repeatable(&self, class: RetryableMethod) -> bool {
         match class {
             RetryableMethod::Idempotent => true,
-            RetryableMethod::IdempotentWithToken => self.rules.honour_idempotency_keys,
+            RetryableMethod::IdempotentWithToken => self.honours_idempotency_keys(),
             RetryableMethod::NonIdempotent => false,
         }
     }

@@ -54,6 +54,29 @@ impl StatusSet {
         ])
     }
 
+    /// What Cloudflare answers for an origin that it can't reach or understand: 520 to 524.
+    ///
+    /// 521 and 523 say that the origin was not reached, 520, 522 and 524 leave that open, so none of them
+    /// lifts method safety. Not 525 and 526, which a wrong set-up of TLS brings, nor 527 and 530.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::{RetryPolicy, StatusSet};
+    ///
+    /// let statuses = StatusSet::transient().and(StatusSet::cloudflare());
+    /// let policy = RetryPolicy::builder().retry_statuses(statuses).build()?;
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
+    #[must_use]
+    pub fn cloudflare() -> Self {
+        (520..=524).filter_map(|code| StatusCode::from_u16(code).ok()).collect()
+    }
+
+    /// This set and the other one.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        other.iter().fold(self, Self::with)
+    }
+
     /// This set and `status`.
     #[must_use]
     pub fn with(mut self, status: StatusCode) -> Self {
