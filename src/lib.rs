@@ -101,9 +101,10 @@ mod time;
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use middleware::MetricsObserver;
 pub use middleware::{
-    AttemptOutcome, AttemptRecord, DeliveryProof, DrainLimits, ObservedCall, ReplayBody,
-    ResendCount, RetryError, RetryErrorExt, RetryHistory, RetryMiddleware, RetryMiddlewareBuilder,
-    RetryObserver, RetryRequestExt, RetryScope, RetryTracker, SharedSession,
+    AttemptOutcome, AttemptRecord, DeliveryProof, DrainLimits, Endpoint, EndpointBuilder,
+    ObservedCall, ReplayBody, ResendCount, RetryError, RetryErrorExt, RetryHistory,
+    RetryMiddleware, RetryMiddlewareBuilder, RetryObserver, RetryRequestExt, RetryScope,
+    RetryTracker, SharedSession,
 };
 pub use origin::{Cooldown, RetryBudget, RetryBudgetBuilder};
 pub use policy::{

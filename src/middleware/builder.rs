@@ -1,13 +1,15 @@
 //! How the middleware is built.
 
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use http::HeaderName;
 use rand::Rng;
 
+use super::endpoint::Endpoints;
 use super::generator::Generator;
 use super::observe::{Observers, RetryObserver};
-use super::{DeliveryProof, DrainLimits, RetryMiddleware};
+use super::{DeliveryProof, DrainLimits, Endpoint, RetryMiddleware};
 use crate::origin::{Cooldown, RetryBudget};
 use crate::policy::{PolicyError, RetryPolicy};
 use crate::time::WallClock;
@@ -17,6 +19,7 @@ use crate::time::WallClock;
 #[must_use]
 pub struct RetryMiddlewareBuilder {
     policy: RetryPolicy,
+    endpoints: Endpoints,
     proof: Option<DeliveryProof>,
     budget: Option<RetryBudget>,
     cooldown: Option<Cooldown>,
@@ -33,6 +36,7 @@ impl RetryMiddlewareBuilder {
     pub(super) fn new(policy: RetryPolicy) -> Self {
         Self {
             policy,
+            endpoints: Endpoints::default(),
             proof: None,
             budget: Some(RetryBudget::default()),
             cooldown: None,
@@ -44,6 +48,19 @@ impl RetryMiddlewareBuilder {
             wall_clock: WallClock::default(),
             generator: Generator::default(),
         }
+    }
+
+    /// The policy in place of the one that was given. **Default**: that one.
+    pub fn policy(mut self, policy: RetryPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Rules of their own for some requests, if no endpoint that was added before matches them. **Default**:
+    /// none, so that the client's rules hold for all.
+    pub fn endpoint(mut self, endpoint: Endpoint) -> Self {
+        self.endpoints.add(endpoint);
+        self
     }
 
     /// The proof of the client that this middleware is for: lifts method safety where a request is
@@ -138,23 +155,37 @@ impl RetryMiddlewareBuilder {
     /// Checks the policy against what this client can do.
     ///
     /// # Errors
-    /// If the policy lists [`not_processed_statuses`](RetryPolicy::not_processed_statuses) and there
-    /// is no [`delivery_proof`](Self::delivery_proof): a redirected request may have taken effect
-    /// before such a status came.
+    /// - If the policy, or that of an endpoint, lists
+    ///   [`not_processed_statuses`](RetryPolicy::not_processed_statuses) and there is no
+    ///   [`delivery_proof`](Self::delivery_proof): a redirected request may have taken effect before such a
+    ///   status came.
+    /// - If two endpoints have the same name.
     pub fn build(self) -> Result<RetryMiddleware, PolicyError> {
-        let statuses = self.policy.not_processed_statuses();
-        if !statuses.is_empty() && self.proof.is_none() {
-            let rule =
-                "without a delivery proof the list has no effect: add one, or leave it empty";
-            return Err(PolicyError::new("not_processed_statuses", statuses, rule));
+        self.endpoints.check()?;
+        self.check_proof(&self.policy)?;
+        for endpoint in self.endpoints.iter() {
+            endpoint.policy.as_ref().map_or(Ok(()), |policy| self.check_proof(policy)).map_err(
+                |error| error.within("policy").within(&format!("endpoint.{}", endpoint.name())),
+            )?;
         }
         Ok(self.build_unchecked())
+    }
+
+    fn check_proof(&self, policy: &RetryPolicy) -> Result<(), PolicyError> {
+        let statuses = policy.not_processed_statuses();
+        if statuses.is_empty() || self.proof.is_some() {
+            return Ok(());
+        }
+        let rule = "without a delivery proof the list has no effect: add one, or leave it empty";
+        Err(PolicyError::new("not_processed_statuses", statuses, rule))
     }
 
     pub(super) fn build_unchecked(self) -> RetryMiddleware {
         RetryMiddleware {
             observed: self.proof.is_some(),
             policy: self.policy,
+            endpoints: self.endpoints,
+            has_told_unproven: AtomicBool::new(false),
             budget: self.budget,
             cooldown: self.cooldown,
             drain: self.drain,

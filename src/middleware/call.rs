@@ -1,5 +1,6 @@
 //! The loop: one logical request from its first send to its final outcome.
 
+mod choice;
 mod ending;
 mod judgement;
 
@@ -11,9 +12,11 @@ use http::{Extensions, Method};
 use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Next, Result};
 
+use self::choice::Choice;
 use super::attempt::Around;
 use super::attempt_scope::{Ended, InScope};
 use super::body_factory::BodyFactory;
+use super::endpoint::EndpointId;
 use super::gate::Gate;
 use super::history::{AttemptRecord, RetryTracker};
 use super::observe::ObservedCall;
@@ -24,7 +27,7 @@ use super::resend_count::ResendCount;
 use super::retry_scope::RetryScope;
 use super::shared_session::SharedSession;
 use super::wait::{Limits, Wait, Woken};
-use super::{BoxFuture, RetryError, RetryMiddleware, proof};
+use super::{BoxFuture, Endpoint, RetryError, RetryMiddleware, proof};
 use crate::origin::{Account, Key};
 use crate::policy::{RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason};
 use crate::time::Instant;
@@ -43,6 +46,7 @@ pub(super) struct Call<'a> {
     replay: Replay,
     method: Method,
     class: RetryableMethod,
+    endpoint: Option<EndpointId>,
     /// Whether an attempt can be proven not to have been processed.
     provable: bool,
     /// Where the request goes, if anybody may ask although it is not kept.
@@ -85,24 +89,22 @@ impl<'a> Call<'a> {
         next: Next<'a>,
     ) -> Self {
         let options = RequestOptions::take(extensions);
-        let session = options.as_ref().and_then(|options| options.session.as_ref());
         let scope = RetryScope::open();
-        let policy = match (session, scope.as_ref().and_then(|scope| scope.own_policy())) {
-            (Some(session), _) => session.policy(),
-            (None, Some(policy)) => policy.clone(),
-            (None, None) => retry.policy.clone(),
-        };
+        let Choice { policy, endpoint, class } =
+            Choice::make(retry, &mut request, scope.as_deref(), options.as_deref());
         let makes_body = options.as_ref().is_some_and(|options| options.body_factory.is_some());
         if makes_body {
             BodyFactory::make_room(&mut request);
         }
-        let class = policy.method_class(request.method(), request.headers());
+        let session = options.as_ref().and_then(|options| options.session.as_ref());
         if let Some(session) = session {
-            session.begin(class, &request, retry);
+            let endpoint = endpoint.and_then(|id| retry.endpoints.get(id));
+            session.begin(class, &request, endpoint, retry);
         }
         let may_be_asked = policy.has_classifiers() || retry.cooldown.is_some();
         Self {
             class,
+            endpoint,
             method: request.method().clone(),
             provable: retry.observed && !makes_body && proof::is_observable(&request),
             destination: may_be_asked.then(|| Box::new(Destination::of(&request, retry))),
@@ -123,6 +125,18 @@ impl<'a> Call<'a> {
             Some(shared) => shared.session(self.class),
             None => RetrySession::new(self.policy.clone(), self.class),
         }
+    }
+
+    fn endpoint(&self) -> Option<&'a Endpoint> {
+        self.retry.endpoints.get(self.endpoint?)
+    }
+
+    /// How much of a body is read, if any is.
+    fn buffer_body(&self) -> Option<u64> {
+        let of_request = self.options.as_ref().and_then(|options| options.buffer_body);
+        let of_endpoint = || self.endpoint()?.buffer_body;
+        let limit = of_request.or_else(of_endpoint).or(self.retry.buffer_body)?;
+        (limit > 0).then_some(limit)
     }
 
     fn shared_session(&self) -> Option<&SharedSession> {
@@ -191,7 +205,13 @@ impl<'a> Call<'a> {
     }
 
     fn observed<'b>(&'b self, url: Option<&'b Url>) -> ObservedCall<'b> {
-        ObservedCall { method: &self.method, url, policy: &self.policy, elapsed: self.elapsed() }
+        ObservedCall {
+            method: &self.method,
+            url,
+            endpoint: self.endpoint().map(Endpoint::name),
+            policy: &self.policy,
+            elapsed: self.elapsed(),
+        }
     }
 
     fn gate(&self) -> Option<Gate<'_>> {
@@ -272,9 +292,7 @@ impl<'a> Call<'a> {
             body_factory: options.and_then(|options| options.body_factory.clone()),
             head_timeout: self.policy.head_timeout(),
             time_left: self.time_left(),
-            buffer_body: options
-                .and_then(|options| options.buffer_body)
-                .map_or(self.retry.buffer_body, |limit| (limit > 0).then_some(limit)),
+            buffer_body: self.buffer_body(),
             keep_body: self.policy.has_classifiers() || self.can_cancel(),
             scope: self.scope.clone(),
             has_left,
@@ -374,7 +392,7 @@ impl<'a> Call<'a> {
             Ok(wait)
         };
         let limits = Limits {
-            drain: self.retry.drain,
+            drain: self.endpoint().and_then(|endpoint| endpoint.drain).unwrap_or(self.retry.drain),
             scope: self.scope.as_deref(),
             may_be_longer: gate.is_some(),
             // A deadline may refuse the longer wait.

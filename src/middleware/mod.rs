@@ -7,6 +7,7 @@
 //! | what goes round an attempt? | `attempt`; `attempt_scope` (what it knows of itself), `resend_count` |
 //! | what lies between two? | `wait`; `gate` (longer, where an origin is closed); `drain` (what becomes of the response) |
 //! | how is a body read inside the attempt? | `buffer` |
+//! | whose rules hold for a request? | `endpoint`; `call` (`choice`: which of them) |
 //! | what limits a task? | `retry_scope` |
 //! | what can a single request ask for? | `request_ext`, `shared_session` |
 //! | what proves that it was not processed? | `proof` |
@@ -21,6 +22,7 @@ mod buffer;
 mod builder;
 mod call;
 mod drain;
+mod endpoint;
 mod error;
 mod gate;
 mod generator;
@@ -42,6 +44,7 @@ use std::pin::Pin;
 pub use body_factory::ReplayBody;
 pub use builder::RetryMiddlewareBuilder;
 pub use drain::DrainLimits;
+pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{RetryError, RetryErrorExt};
 pub use history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
 #[cfg(feature = "metrics")]

@@ -1,6 +1,7 @@
 //! What a single request asks of the retry layer.
 
 use std::error::Error;
+use std::time::Duration;
 
 use http::Extensions;
 use reqwest_middleware::RequestBuilder;
@@ -8,6 +9,7 @@ use reqwest_middleware::RequestBuilder;
 use super::body_factory::{BodyFactory, ReplayBody};
 use super::history::RetryTracker;
 use super::shared_session::SharedSession;
+use crate::policy::{IdempotencyKey, RetryPolicy};
 
 /// Options of a single request, in its extensions.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,11 @@ pub(super) struct RequestOptions {
     pub(super) body_factory: Option<BodyFactory>,
     pub(super) buffer_body: Option<u64>,
     pub(super) session: Option<SharedSession>,
+    pub(super) policy: Option<RetryPolicy>,
+    pub(super) sends_once: bool,
+    pub(super) deadline: Option<Duration>,
+    pub(super) assume_idempotent: bool,
+    pub(super) idempotency_key: Option<IdempotencyKey>,
     /// Attached by the caller as an extension of its own.
     pub(super) tracker: Option<RetryTracker>,
 }
@@ -32,8 +39,36 @@ impl RequestOptions {
 /// What a request can ask of a [`RetryMiddleware`](crate::RetryMiddleware) above all that its client
 /// does. It needs one: without, nobody reads it, and the body of a factory is not sent at all.
 ///
+/// **Precedence.** What the request asks beats the [`RetryScope`](crate::RetryScope) that it is made in, which
+/// beats the [`Endpoint`](crate::Endpoint) that it belongs to, which beats the client. Of two policies one
+/// holds, whole; they are not mixed. The deadline and the cancellation of a scope hold in any case. Of two
+/// calls of one method the later counts.
+///
+/// | | request | scope | endpoint | client |
+/// |---|---|---|---|---|
+/// | policy | [`retry_session`](Self::retry_session), else [`retry_policy`](Self::retry_policy) | [`policy`](crate::RetryScope::policy) | [`policy`](crate::EndpointBuilder::policy) | [`builder`](crate::RetryMiddleware::builder) |
+/// | its number of sends | [`no_retry`](Self::no_retry) | | | |
+/// | its deadline | [`retry_deadline`](Self::retry_deadline) | tightens any: [`deadline_in`](crate::RetryScope::deadline_in) | | |
+/// | its word on method safety | [`assume_idempotent`](Self::assume_idempotent), [`idempotency_key`](Self::idempotency_key) | | | |
+/// | reading the body | [`buffer_body`](Self::buffer_body) | | [`buffer_body`](crate::EndpointBuilder::buffer_body) | [`buffer_body`](crate::RetryMiddlewareBuilder::buffer_body) |
+/// | discarded responses | | | [`drain`](crate::EndpointBuilder::drain) | [`drain`](crate::RetryMiddlewareBuilder::drain) |
+///
 /// These are extensions of the request: `RequestBuilder::build` loses them, `send` does not. The
-/// middleware takes them out: they hold for one call.
+/// middleware takes them out: they hold for one call, and no other request, before or after, knows of them.
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_typed_retry::{IdempotencyKey, KeyFormat, RetryRequestExt as _};
+///
+/// # async fn call(client: reqwest_middleware::ClientWithMiddleware) -> Result<(), Box<dyn std::error::Error>> {
+/// // A read by POST; a write whose server honours keys, and that is worth half a minute; one shot.
+/// client.post("http://localhost/search").assume_idempotent().send().await?;
+/// let key = IdempotencyKey::new("order-17", KeyFormat::Quoted)?;
+/// let order = client.post("http://localhost/orders").idempotency_key(key);
+/// order.retry_deadline(Duration::from_secs(30)).send().await?;
+/// client.get("http://localhost/health").no_retry().send().await?;
+/// # Ok(()) }
+/// ```
 pub trait RetryRequestExt: sealed::Sealed + Sized {
     /// Makes the request's body anew for each attempt, the first included: for files, streams and
     /// multipart forms, which otherwise are sent once. It takes the place of a body that the request
@@ -72,8 +107,36 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     #[must_use]
     fn buffer_body(self, limit: u64) -> Self;
 
-    /// Counts the attempts of this request in `session`, whose policy takes the place of the
-    /// client's: see [`SharedSession`].
+    /// This policy takes the place of every other one. What it lists as
+    /// [`not_processed_statuses`](RetryPolicy::not_processed_statuses) has an effect only where the client
+    /// has a [`DeliveryProof`](crate::DeliveryProof).
+    #[must_use]
+    fn retry_policy(self, policy: RetryPolicy) -> Self;
+
+    /// Sends once. All else in the policy that holds stays, its time limits above all.
+    #[must_use]
+    fn no_retry(self) -> Self;
+
+    /// Says that it makes no difference whether this request takes effect once or twice, whatever its
+    /// method: a search, a completion, where a duplicate costs at most money.
+    #[must_use]
+    fn assume_idempotent(self) -> Self;
+
+    /// Sends this key with each attempt, in the first field that the policy has for
+    /// [keys](crate::RetryPolicyBuilder::idempotency_key_fields), unless the request carries one already:
+    /// that stays. Either way it says that the server honours keys for this request, so that a POST or PATCH
+    /// is sent again like a GET.
+    #[must_use]
+    fn idempotency_key(self, key: IdempotencyKey) -> Self;
+
+    /// The longest that this request may take as a whole, in place of the
+    /// [`deadline`](crate::RetryPolicyBuilder::deadline) of its policy, be it shorter or longer.
+    #[must_use]
+    fn retry_deadline(self, deadline: Duration) -> Self;
+
+    /// Counts the attempts of this request in `session`, whose policy takes the place of every other one,
+    /// so that [`retry_policy`](Self::retry_policy), [`no_retry`](Self::no_retry) and
+    /// [`retry_deadline`](Self::retry_deadline) have no effect: see [`SharedSession`].
     #[must_use]
     fn retry_session(self, session: &SharedSession) -> Self;
 }
@@ -90,6 +153,31 @@ impl RetryRequestExt for RequestBuilder {
 
     fn buffer_body(mut self, limit: u64) -> Self {
         options(&mut self).buffer_body = Some(limit);
+        self
+    }
+
+    fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        options(&mut self).policy = Some(policy);
+        self
+    }
+
+    fn no_retry(mut self) -> Self {
+        options(&mut self).sends_once = true;
+        self
+    }
+
+    fn assume_idempotent(mut self) -> Self {
+        options(&mut self).assume_idempotent = true;
+        self
+    }
+
+    fn idempotency_key(mut self, key: IdempotencyKey) -> Self {
+        options(&mut self).idempotency_key = Some(key);
+        self
+    }
+
+    fn retry_deadline(mut self, deadline: Duration) -> Self {
+        options(&mut self).deadline = Some(deadline);
         self
     }
 

@@ -1,10 +1,13 @@
 //! The middleware: what a client chain holds.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use http::{Extensions, HeaderName};
 use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
 
 use super::call::{Call, Step};
+use super::endpoint::Endpoints;
 use super::generator::Generator;
 use super::observe::Observers;
 use super::{BoxFuture, DrainLimits, ResendCount, RetryMiddlewareBuilder, attempt_scope, observe};
@@ -45,6 +48,9 @@ use crate::time::WallClock;
 #[derive(Debug)]
 pub struct RetryMiddleware {
     pub(super) policy: RetryPolicy,
+    pub(super) endpoints: Endpoints,
+    /// Whether it was told that a policy lists statuses which need a proof, and there is none.
+    pub(super) has_told_unproven: AtomicBool,
     /// Whether the client below has the observer of a delivery proof.
     pub(super) observed: bool,
     pub(super) budget: Option<RetryBudget>,
@@ -65,10 +71,19 @@ impl RetryMiddleware {
     /// of a proof; [`builder`](Self::builder) would refuse it.
     #[must_use]
     pub fn new(policy: RetryPolicy) -> Self {
-        if !policy.not_processed_statuses().is_empty() {
+        let new = Self::builder(policy).build_unchecked();
+        new.tell_unproven(&new.policy);
+        new
+    }
+
+    /// Tells once if `policy`, which no build has checked, lists statuses that have no effect here.
+    pub(super) fn tell_unproven(&self, policy: &RetryPolicy) {
+        if !self.observed
+            && !policy.not_processed_statuses().is_empty()
+            && !self.has_told_unproven.swap(true, Ordering::Relaxed)
+        {
             observe::unproven_statuses();
         }
-        Self::builder(policy).build_unchecked()
     }
 
     /// Whether an origin has less than a full budget, so that an answer may count.

@@ -15,10 +15,10 @@ use super::drain::Progress;
 use super::history::{AttemptOutcome, AttemptRecord};
 use super::observe::{self, ObservedCall, Observers};
 use super::wait::is_cancelled_within;
-use super::{RetryError, RetryHistory, RetryMiddleware, RetryScope};
+use super::{Endpoint, RetryError, RetryHistory, RetryMiddleware, RetryScope};
 use crate::origin::{Account, RetryBudget};
 use crate::policy::{
-    Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
+    IdempotencyKey, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
 };
 use crate::time::Instant;
 
@@ -66,9 +66,13 @@ pub struct SharedSession {
 
 struct State {
     session: RetrySession,
+    /// Made for its first request that was to carry one.
+    key: Option<IdempotencyKey>,
     method: Method,
     /// That of the last request, once there was one.
     url: Option<Url>,
+    /// The name of the endpoint that this one belongs to.
+    endpoint: Option<Arc<str>>,
     /// When the current attempt was sent, counted from the making of the session.
     sent: Duration,
     /// Whether the current attempt has ended, and failed: its end has been told then.
@@ -97,8 +101,10 @@ impl SharedSession {
         let session = RetrySession::new(policy, RetryableMethod::NonIdempotent);
         let state = State {
             session,
+            key: None,
             method: Method::GET,
             url: None,
+            endpoint: None,
             sent: Duration::ZERO,
             has_failed: false,
             budget: None,
@@ -123,11 +129,12 @@ impl SharedSession {
 
     fn judge(&self, error: &(dyn Error + 'static)) -> AttemptRecord {
         // Not locked while classifiers run.
-        let (mut session, mut account, method, url, sent, has_failed, observers) = {
+        let (mut session, mut account, method, url, endpoint, sent, has_failed, observers) = {
             let state = &mut *self.lock();
             let (session, account) = (state.session.clone(), state.take_account());
-            let State { method, url, sent, has_failed, observers, .. } = state;
-            (session, account, method.clone(), url.clone(), *sent, *has_failed, observers.clone())
+            let State { method, url, endpoint, sent, has_failed, observers, .. } = state;
+            let (method, url, endpoint) = (method.clone(), url.clone(), endpoint.clone());
+            (session, account, method, url, endpoint, *sent, *has_failed, observers.clone())
         };
         if let Some(account) = &mut account {
             account.failed(); // also if a classifier panics
@@ -152,8 +159,13 @@ impl SharedSession {
         }
         let outcome = AttemptOutcome::Fault(fault);
         let record = AttemptRecord::new(number, sent, outcome, false, None, decision);
-        let call =
-            ObservedCall { method: &method, url: url.as_ref(), policy: session.policy(), elapsed };
+        let call = ObservedCall {
+            method: &method,
+            url: url.as_ref(),
+            endpoint: endpoint.as_deref(),
+            policy: session.policy(),
+            elapsed,
+        };
         // Without a request there is nothing to tell, and of one that has failed its end was told.
         match decision {
             _ if url.is_none() => {}
@@ -175,12 +187,18 @@ impl SharedSession {
 
     /// The wait after `last` was cancelled.
     fn tell_cancelled(&self, last: AttemptRecord) {
-        let (policy, method, url, observers) = {
-            let State { session, method, url, observers, .. } = &*self.lock();
-            (session.policy().clone(), method.clone(), url.clone(), observers.clone())
+        let (policy, method, url, endpoint, observers) = {
+            let State { session, method, url, endpoint, observers, .. } = &*self.lock();
+            let policy = session.policy().clone();
+            (policy, method.clone(), url.clone(), endpoint.clone(), observers.clone())
         };
-        let (url, elapsed) = (url.as_ref(), self.elapsed());
-        let call = ObservedCall { method: &method, url, policy: &policy, elapsed };
+        let call = ObservedCall {
+            method: &method,
+            url: url.as_ref(),
+            endpoint: endpoint.as_deref(),
+            policy: &policy,
+            elapsed: self.elapsed(),
+        };
         observers.call_ended(&call, &RetryHistory::new(vec![last], StopReason::Cancelled));
         self.lock().has_failed = true;
     }
@@ -213,8 +231,19 @@ impl SharedSession {
         self.started.elapsed()
     }
 
+    /// The key of the logical request: `new`, if it has none yet.
+    pub(super) fn key_or(&self, new: &IdempotencyKey) -> IdempotencyKey {
+        self.lock().key.get_or_insert_with(|| new.clone()).clone()
+    }
+
     /// A request of this class is about to be sent, by the client that `retry` is of.
-    pub(super) fn begin(&self, class: RetryableMethod, request: &Request, retry: &RetryMiddleware) {
+    pub(super) fn begin(
+        &self,
+        class: RetryableMethod,
+        request: &Request,
+        endpoint: Option<&Endpoint>,
+        retry: &RetryMiddleware,
+    ) {
         let (mut budget, mut observers) = (retry.budget.clone(), retry.observers.clone());
         let state = &mut *self.lock();
         state.account = state.account.take().filter(|account| {
@@ -227,6 +256,7 @@ impl SharedSession {
         state.session.set_class(class);
         state.method.clone_from(request.method());
         state.url = Some(request.url().clone());
+        state.endpoint = endpoint.map(|endpoint| endpoint.name.clone());
     }
 
     /// The number of the attempt that is on its way now, or will be once `has_left` is true.

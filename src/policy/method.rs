@@ -40,7 +40,7 @@ impl RetryableMethod {
     pub fn of(method: &Method, headers: &HeaderMap, key_fields: &[HeaderName]) -> Self {
         if is_idempotent(method) {
             Self::Idempotent
-        } else if matches!(*method, Method::POST | Method::PATCH) && has_key(headers, key_fields) {
+        } else if takes_key(method) && has_key(headers, key_fields) {
             Self::IdempotentWithToken
         } else {
             Self::NonIdempotent
@@ -108,7 +108,13 @@ fn is_idempotent(method: &Method) -> bool {
     )
 }
 
-fn has_key(headers: &HeaderMap, key_fields: &[HeaderName]) -> bool {
+/// The methods that an idempotency key makes repeatable.
+pub(super) fn takes_key(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PATCH)
+}
+
+/// Whether the request carries a key.
+pub(super) fn has_key(headers: &HeaderMap, key_fields: &[HeaderName]) -> bool {
     key_fields
         .iter()
         .flat_map(|name| headers.get_all(name))

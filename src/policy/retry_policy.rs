@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, Method, StatusCode};
 use rand::Rng;
 
 use super::classifier::Classifiers;
+use super::method::{has_key, takes_key};
 use super::{
     ApiProfile, Backoff, FaultSet, IdempotencyKey, Jitter, KeyFormat, PolicyError,
     RetryPolicyBuilder, RetryableMethod, ServerDelays, StatusSet, constants,
@@ -216,16 +217,31 @@ impl RetryPolicy {
         rng: &mut R,
     ) -> Option<(HeaderName, IdempotencyKey)> {
         let format = self.rules.generate_idempotency_keys?;
-        let field = self.free_key_field(headers)?;
-        matches!(*method, Method::POST | Method::PATCH)
-            .then(|| (field.clone(), IdempotencyKey::generate(format, rng)))
-    }
-
-    /// The field for a key, unless the request has one already.
-    pub(crate) fn free_key_field(&self, headers: &HeaderMap) -> Option<&HeaderName> {
         let fields = &self.rules.idempotency_key_fields;
         let is_taken = fields.iter().any(|field| headers.contains_key(field));
-        fields.first().filter(|_| !is_taken)
+        let field = fields.first().filter(|_| !is_taken && takes_key(method))?;
+        Some((field.clone(), IdempotencyKey::generate(format, rng)))
+    }
+
+    /// Puts `key` into the request, unless it carries one already. An empty field is none.
+    pub(crate) fn put_idempotency_key(&self, headers: &mut HeaderMap, key: &IdempotencyKey) {
+        let fields = &self.rules.idempotency_key_fields;
+        if let (Some(first), false) = (fields.first(), has_key(headers, fields)) {
+            for field in fields {
+                headers.remove(field);
+            }
+            headers.insert(first, key.as_value().clone());
+        }
+    }
+
+    /// This policy, for a request that has limits of its own.
+    pub(crate) fn for_one_request(&self, sends_once: bool, deadline: Option<Duration>) -> Self {
+        let mut rules = Rules::clone(&self.rules);
+        if sends_once {
+            rules.max_attempts = Some(NonZeroU32::MIN);
+        }
+        rules.deadline = deadline.or(rules.deadline);
+        Self::from_valid(rules)
     }
 
     /// Whether a response with this status needs no decision: it ends the request, and nobody is

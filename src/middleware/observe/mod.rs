@@ -94,6 +94,7 @@ pub trait RetryObserver: Send + Sync + 'static {
 pub struct ObservedCall<'a> {
     pub(super) method: &'a Method,
     pub(super) url: Option<&'a Url>,
+    pub(super) endpoint: Option<&'a str>,
     pub(super) policy: &'a RetryPolicy,
     pub(super) elapsed: Duration,
 }
@@ -110,6 +111,12 @@ impl ObservedCall<'_> {
     #[must_use]
     pub fn origin(&self) -> Option<String> {
         self.url.and_then(origin)
+    }
+
+    /// The name of the [`Endpoint`](crate::Endpoint) that the request belongs to, if it does to one.
+    #[must_use]
+    pub fn endpoint(&self) -> Option<&str> {
+        self.endpoint
     }
 
     /// How many retries the policy allows. `None`: only the deadline ends them.
@@ -130,6 +137,7 @@ impl fmt::Debug for ObservedCall<'_> {
         f.debug_struct("ObservedCall")
             .field("method", self.method)
             .field("origin", &self.origin())
+            .field("endpoint", &self.endpoint)
             .field("max_retries", &self.max_retries())
             .field("elapsed", &self.elapsed)
             .finish()

@@ -1,0 +1,80 @@
+//! Whose rules hold for a request, decided before its first send.
+
+use reqwest::Request;
+
+use crate::middleware::endpoint::EndpointId;
+use crate::middleware::request_ext::RequestOptions;
+use crate::middleware::retry_scope::RetryScope;
+use crate::middleware::{RetryMiddleware, SharedSession};
+use crate::policy::{RetryPolicy, RetryableMethod};
+
+/// What was chosen.
+pub(super) struct Choice {
+    pub(super) policy: RetryPolicy,
+    pub(super) endpoint: Option<EndpointId>,
+    pub(super) class: RetryableMethod,
+}
+
+impl Choice {
+    /// The request beats the scope, the scope beats the endpoint, the endpoint beats the client. A session is
+    /// part of the request, and its policy stays what it was made with.
+    ///
+    /// Puts an idempotency key into the request, if it is to have one.
+    pub(super) fn make(
+        retry: &RetryMiddleware,
+        request: &mut Request,
+        scope: Option<&RetryScope>,
+        options: Option<&RequestOptions>,
+    ) -> Self {
+        let endpoint = retry.endpoints.find(request);
+        let session = options.and_then(|options| options.session.as_ref());
+        let brought = session
+            .map(SharedSession::policy)
+            .or_else(|| options?.policy.clone())
+            .or_else(|| scope?.own_policy().cloned());
+        if let Some(policy) = &brought {
+            retry.tell_unproven(policy);
+        }
+        let of_endpoint = || retry.endpoints.get(endpoint?)?.policy.clone();
+        let mut policy = brought.or_else(of_endpoint).unwrap_or_else(|| retry.policy.clone());
+        if let (Some(options), None) = (options, session) {
+            if options.sends_once || options.deadline.is_some() {
+                policy = policy.for_one_request(options.sends_once, options.deadline);
+            }
+        }
+        let class = class(&policy, request, options);
+        Self { policy, endpoint, class }
+    }
+}
+
+fn class(
+    policy: &RetryPolicy,
+    request: &mut Request,
+    options: Option<&RequestOptions>,
+) -> RetryableMethod {
+    let asked = options.and_then(|options| options.idempotency_key.as_ref());
+    match asked {
+        Some(key) => policy.put_idempotency_key(request.headers_mut(), key),
+        None => put_new_key(policy, request, options),
+    }
+    let class = policy.method_class(request.method(), request.headers());
+    let says_so = options.is_some_and(|options| options.assume_idempotent);
+    // A request that asks for a key says by that that its server honours keys.
+    let is_keyed = asked.is_some() && class == RetryableMethod::IdempotentWithToken;
+    if says_so || (is_keyed && !policy.honours_idempotency_keys()) {
+        RetryableMethod::Idempotent
+    } else {
+        class
+    }
+}
+
+/// The requests of a session are one logical request: they have one key.
+fn put_new_key(policy: &RetryPolicy, request: &mut Request, options: Option<&RequestOptions>) {
+    // Not by the client's generator: with one that was seeded by hand, two processes would make the same
+    // keys, and the server would take two orders for one.
+    let new = policy.new_idempotency_key(request.method(), request.headers(), &mut rand::rng());
+    let Some((field, new)) = new else { return };
+    let session = options.and_then(|options| options.session.as_ref());
+    let key = session.map_or_else(|| new.clone(), |session| session.key_or(&new));
+    request.headers_mut().insert(field, key.as_value().clone());
+}

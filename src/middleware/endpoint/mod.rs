@@ -1,0 +1,320 @@
+//! Rules for some of a client's requests.
+
+mod pattern;
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::Method;
+use reqwest::Request;
+
+use self::pattern::{HostPattern, PathPrefix};
+use super::DrainLimits;
+use crate::policy::{PolicyError, RetryPolicy};
+
+/// Rules for the requests that go to one place, instead of those of the client.
+///
+/// A request belongs to the **first** endpoint that matches it, in the order in which they were
+/// [added](crate::RetryMiddlewareBuilder::endpoint); that is settled before its first send, on the request
+/// as the caller made it. What an endpoint says nothing of is as the client has it. The budget and the
+/// cooldown are by origin, for all of a client's endpoints together.
+///
+/// An endpoint matches if each kind of condition that it has does: one of its methods, one of its hosts, one
+/// of its paths, and its closure.
+///
+/// ```
+/// use std::time::Duration;
+/// use http::Method;
+/// use reqwest_typed_retry::{Endpoint, RetryMiddleware, RetryPolicy};
+///
+/// let policy = RetryPolicy::builder().attempt_timeout(Duration::from_secs(5)).build()?;
+/// let search = Endpoint::named("search")
+///     .method(Method::POST)
+///     .host("*.example.com")
+///     .path("/v1/search")
+///     .policy(policy.to_builder().assume_idempotent(true).build()?)
+///     .build()?;
+/// let reports = Endpoint::named("reports").path("/reports").buffer_body(1 << 20).build()?;
+/// let retry = RetryMiddleware::builder(policy).endpoint(search).endpoint(reports).build()?;
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
+#[derive(Clone)]
+pub struct Endpoint {
+    pub(super) name: Arc<str>,
+    methods: Vec<Method>,
+    hosts: Vec<HostPattern>,
+    paths: Vec<PathPrefix>,
+    when: Option<When>,
+    pub(super) policy: Option<RetryPolicy>,
+    pub(super) buffer_body: Option<u64>,
+    pub(super) drain: Option<DrainLimits>,
+}
+
+type When = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
+
+impl Endpoint {
+    /// A builder of an endpoint with this name, by which it is reported.
+    pub fn named(name: impl Into<String>) -> EndpointBuilder {
+        EndpointBuilder {
+            name: name.into(),
+            methods: Vec::new(),
+            hosts: Vec::new(),
+            paths: Vec::new(),
+            when: None,
+            policy: None,
+            buffer_body: None,
+            drain: None,
+        }
+    }
+
+    /// By which it is reported.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its own policy. `None`: that of the client.
+    #[must_use]
+    pub fn policy(&self) -> Option<&RetryPolicy> {
+        self.policy.as_ref()
+    }
+
+    /// Whether this request, as the caller made it, belongs here.
+    ///
+    /// ```
+    /// use reqwest::{Client, Method};
+    /// use reqwest_typed_retry::Endpoint;
+    ///
+    /// let endpoint = Endpoint::named("v1").host("*.example.com").path("/v1").build()?;
+    /// let matches = |url| Ok::<_, reqwest::Error>(endpoint.matches(&Client::new().get(url).build()?));
+    /// assert!(matches("https://api.example.com/v1/orders")?);
+    /// assert!(!matches("https://api.example.com/v10")?); // not a segment
+    /// assert!(!matches("https://example.com/v1")?); // not below the domain
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn matches(&self, request: &Request) -> bool {
+        fn one<T>(conditions: &[T], holds: impl Fn(&T) -> bool) -> bool {
+            conditions.is_empty() || conditions.iter().any(holds)
+        }
+        one(&self.methods, |method| method == request.method())
+            && one(&self.hosts, |host| host.matches(request.url()))
+            && one(&self.paths, |path| path.matches(request.url()))
+            && self.when.as_ref().is_none_or(|when| when(request))
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("name", &self.name)
+            .field("conditions", &format_args!("{self}"))
+            .field("policy", &self.policy)
+            .field("buffer_body", &self.buffer_body)
+            .field("drain", &self.drain)
+            .finish()
+    }
+}
+
+/// What it matches: `POST, PUT to *.example.com below /v1`.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn list<T: ToString>(items: &[T], none: &str) -> String {
+            let items = items.iter().map(T::to_string).collect::<Vec<_>>();
+            if items.is_empty() { none.to_owned() } else { items.join(", ") }
+        }
+        write!(f, "{} to {}", list(&self.methods, "any method"), list(&self.hosts, "any host"))?;
+        if !self.paths.is_empty() {
+            write!(f, " below {}", list(&self.paths, ""))?;
+        }
+        match self.when {
+            Some(_) => f.write_str(" where a closure says so"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Builds an [`Endpoint`]; [`build`](Self::build) checks it.
+#[derive(Clone)]
+#[must_use]
+pub struct EndpointBuilder {
+    name: String,
+    methods: Vec<Method>,
+    hosts: Vec<String>,
+    paths: Vec<String>,
+    when: Option<When>,
+    policy: Option<RetryPolicy>,
+    buffer_body: Option<u64>,
+    drain: Option<DrainLimits>,
+}
+
+impl EndpointBuilder {
+    /// Matches this method; of several, any. Names of methods are case-sensitive. **Default**: every method.
+    pub fn method(mut self, method: Method) -> Self {
+        self.methods.push(method);
+        self
+    }
+
+    /// Matches this host, `api.test`; or all hosts below a domain, `*.api.test`, which does not match
+    /// `api.test` itself; at any port, or at one: `api.test:8080`. Of several, any. **Default**: every host.
+    pub fn host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into());
+        self
+    }
+
+    /// Matches this path and all below it, by whole segments: `/v1` matches `/v1` and `/v1/orders`, not
+    /// `/v10`. A final slash makes no difference. Compared as it stands in the URL: case and percent-encoding
+    /// count; the query does not. Of several, any. **Default**: every path.
+    pub fn path(mut self, prefix: impl Into<String>) -> Self {
+        self.paths.push(prefix.into());
+        self
+    }
+
+    /// Matches where this closure says so, besides the other conditions, which are asked first. Another one
+    /// replaces it. **Default**: none.
+    pub fn when(mut self, when: impl Fn(&Request) -> bool + Send + Sync + 'static) -> Self {
+        self.when = Some(Arc::new(when));
+        self
+    }
+
+    /// Its own policy, whole: [`to_builder`](RetryPolicy::to_builder) of the client's changes parts of that.
+    /// **Default**: the client's.
+    pub fn policy(mut self, policy: RetryPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// How much of a body is read inside the attempt; 0 is nothing: see
+    /// [`RetryMiddlewareBuilder::buffer_body`](crate::RetryMiddlewareBuilder::buffer_body). **Default**: as
+    /// the client has it.
+    pub fn buffer_body(mut self, limit: u64) -> Self {
+        self.buffer_body = Some(limit);
+        self
+    }
+
+    /// How much of a response that is not handed out is read. **Default**: as the client has it.
+    pub fn drain(mut self, limits: DrainLimits) -> Self {
+        self.drain = Some(limits);
+        self
+    }
+
+    /// Checks the conditions.
+    ///
+    /// # Errors
+    /// An empty name; no condition at all, since that is what the client's own policy is for; a host that is
+    /// none; a path that does not begin with a slash, or is more than one; a method such as `post`, whose
+    /// name is another one than `POST`.
+    pub fn build(self) -> Result<Endpoint, PolicyError> {
+        if self.name.trim().is_empty() {
+            let rule = "it must not be empty: it is what reports call the endpoint";
+            return Err(PolicyError::new("endpoint.name", &self.name, rule));
+        }
+        let within = |error: PolicyError| error.within(&format!("endpoint.{}", self.name));
+        let error = |setting: &'static str, value: &str, rule| {
+            within(PolicyError::new(setting, value, rule))
+        };
+        let has_none = self.methods.is_empty()
+            && self.hosts.is_empty()
+            && self.paths.is_empty()
+            && self.when.is_none();
+        if has_none {
+            let rule = "without any, it would match every request: the client's own policy does";
+            return Err(within(PolicyError::new("conditions", 0, rule)));
+        }
+        if let Some(method) = self.methods.iter().find(|method| is_misspelt(method)) {
+            let rule = "methods are case-sensitive: it must be in capitals";
+            return Err(error("method", method.as_str(), rule));
+        }
+        let parse_host =
+            |text: &String| HostPattern::parse(text).map_err(|rule| error("host", text, rule));
+        let parse_path =
+            |text: &String| PathPrefix::parse(text).map_err(|rule| error("path", text, rule));
+        Ok(Endpoint {
+            hosts: self.hosts.iter().map(parse_host).collect::<Result<_, _>>()?,
+            paths: self.paths.iter().map(parse_path).collect::<Result<_, _>>()?,
+            name: self.name.into(),
+            methods: self.methods,
+            when: self.when,
+            policy: self.policy,
+            buffer_body: self.buffer_body,
+            drain: self.drain,
+        })
+    }
+}
+
+impl fmt::Debug for EndpointBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndpointBuilder")
+            .field("name", &self.name)
+            .field("methods", &self.methods)
+            .field("hosts", &self.hosts)
+            .field("paths", &self.paths)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+/// `post` is a method of its own, and nobody means it.
+fn is_misspelt(method: &Method) -> bool {
+    let upper = method.as_str().to_ascii_uppercase();
+    let is_known = Method::from_bytes(upper.as_bytes()).is_ok_and(|upper| {
+        [
+            Method::GET,
+            Method::HEAD,
+            Method::POST,
+            Method::PUT,
+            Method::DELETE,
+            Method::OPTIONS,
+            Method::TRACE,
+            Method::CONNECT,
+            Method::PATCH,
+        ]
+        .contains(&upper)
+    });
+    is_known && upper != method.as_str()
+}
+
+/// The endpoints of a client, in their order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Endpoints(Vec<Endpoint>);
+
+/// One of them, in two bytes: it is part of the future of every call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EndpointId(u16);
+
+impl Endpoints {
+    pub(super) fn add(&mut self, endpoint: Endpoint) {
+        self.0.push(endpoint);
+    }
+
+    /// # Errors
+    /// If two have the same name, or there are more than an [`EndpointId`] can tell apart.
+    pub(super) fn check(&self) -> Result<(), PolicyError> {
+        if let Some(most) = self.0.get(usize::from(u16::MAX)) {
+            let rule = "there can't be more than 65535 endpoints";
+            return Err(PolicyError::new("endpoint.name", &most.name, rule));
+        }
+        let mut names = std::collections::HashSet::new();
+        match self.0.iter().find(|endpoint| !names.insert(endpoint.name())) {
+            Some(second) => {
+                let rule = "another endpoint has that name";
+                Err(PolicyError::new("endpoint.name", second.name(), rule))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The first that matches.
+    pub(super) fn find(&self, request: &Request) -> Option<EndpointId> {
+        let position = self.0.iter().position(|endpoint| endpoint.matches(request))?;
+        u16::try_from(position).ok().map(EndpointId)
+    }
+
+    pub(super) fn get(&self, id: EndpointId) -> Option<&Endpoint> {
+        self.0.get(usize::from(id.0))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Endpoint> {
+        self.0.iter()
+    }
+}
