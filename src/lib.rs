@@ -44,7 +44,7 @@
 //! | `tracing` | yes | events: see [Telemetry](#telemetry) |
 //! | `metrics` | no | `MetricsObserver`: metrics by the facade of that name |
 //! | `multipart` | no | `ReplayBody` from a `reqwest::multipart::Form` |
-//! | `serde` | no | `Serialize` for [`RetryHistory`] |
+//! | `serde` | no | `RetrySettings`: policies, endpoints and options from files; `Serialize` for [`RetryHistory`] |
 //! | `test-util` | no | `test_util`: a scripted final middleware, seeded jitter, a settable wall clock |
 //!
 //! # Telemetry
@@ -100,6 +100,9 @@ mod time;
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use middleware::MetricsObserver;
+#[cfg(feature = "serde")]
+#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
+pub use middleware::RetrySettings;
 pub use middleware::{
     AttemptOutcome, AttemptRecord, DeliveryProof, DrainLimits, Endpoint, EndpointBuilder,
     ObservedCall, ReplayBody, ResendCount, RetryError, RetryErrorExt, RetryHistory,

@@ -46,6 +46,16 @@ impl DrainLimits {
         Self { bytes, time }
     }
 
+    #[cfg(feature = "serde")]
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    #[cfg(feature = "serde")]
+    pub(super) const fn time(&self) -> Duration {
+        self.time
+    }
+
     /// Every response that is not handed out is dropped unread.
     #[must_use]
     pub const fn none() -> Self {

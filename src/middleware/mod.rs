@@ -8,6 +8,7 @@
 //! | what lies between two? | `wait`; `gate` (longer, where an origin is closed); `drain` (what becomes of the response) |
 //! | how is a body read inside the attempt? | `buffer` |
 //! | whose rules hold for a request? | `endpoint`; `call` (`choice`: which of them) |
+//! | what does a file say of a client? | `settings` |
 //! | what limits a task? | `retry_scope` |
 //! | what can a single request ask for? | `request_ext`, `shared_session` |
 //! | what proves that it was not processed? | `proof` |
@@ -36,6 +37,8 @@ mod request_ext;
 mod resend_count;
 mod retry_middleware;
 mod retry_scope;
+#[cfg(feature = "serde")]
+mod settings;
 mod shared_session;
 mod wait;
 
@@ -55,6 +58,8 @@ pub use request_ext::RetryRequestExt;
 pub use resend_count::ResendCount;
 pub use retry_middleware::RetryMiddleware;
 pub use retry_scope::RetryScope;
+#[cfg(feature = "serde")]
+pub use settings::RetrySettings;
 pub use shared_session::SharedSession;
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -164,9 +164,9 @@ impl fmt::Debug for RetryBudget {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RetryBudgetBuilder {
-    capacity: u32,
-    refill_per_answer: f64,
-    refill_after: Duration,
+    pub(crate) capacity: u32,
+    pub(crate) refill_per_answer: f64,
+    pub(crate) refill_after: Duration,
 }
 
 impl RetryBudgetBuilder {

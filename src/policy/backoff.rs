@@ -26,11 +26,11 @@ use super::{Jitter, PolicyError, constants};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backoff {
-    shape: Shape,
+    pub(super) shape: Shape,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Shape {
+pub(super) enum Shape {
     Constant(Duration),
     Linear { base: Duration, max: Duration },
     Exponential { base: Duration, max: Duration, factor: f64 },

@@ -63,6 +63,7 @@ pub enum HintUnit {
 }
 
 impl HintUnit {
+    #[cfg(feature = "serde")]
     pub(super) const ALL: [Self; 7] = [
         Self::Seconds,
         Self::DecimalSeconds,

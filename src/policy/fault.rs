@@ -36,7 +36,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Dns,
         Self::Connect,
         Self::Tls,

@@ -11,6 +11,7 @@
 //! | what does one API say and promise? | `profile`, `delay_hint` |
 //! | which key makes a POST repeatable? | `idempotency_key` |
 //! | what does all that come to? | `explain` |
+//! | what does a file say of it? | `settings` |
 
 mod attempt;
 mod backoff;
@@ -33,6 +34,8 @@ mod retry_policy;
 mod rfc3339;
 mod server_delay;
 mod session;
+#[cfg(feature = "serde")]
+pub(crate) mod settings;
 mod status;
 
 pub use attempt::{Attempt, Outcome};

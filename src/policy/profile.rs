@@ -71,6 +71,18 @@ pub enum StatusCondition {
 }
 
 impl ApiProfile {
+    /// Those that this crate knows, by their names in settings files.
+    #[cfg(feature = "serde")]
+    pub(super) fn built_in() -> [(&'static str, Self); 5] {
+        [
+            ("standard", Self::standard()),
+            ("openai", Self::openai()),
+            ("azure", Self::azure()),
+            ("stripe", Self::stripe()),
+            ("github", Self::github()),
+        ]
+    }
+
     /// `Retry-After` and `RateLimit` only.
     #[must_use]
     pub fn standard() -> Self {

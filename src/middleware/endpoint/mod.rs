@@ -79,6 +79,15 @@ impl Endpoint {
         self.policy.as_ref()
     }
 
+    /// Its methods, hosts and paths, as they are written.
+    #[cfg(feature = "serde")]
+    pub(super) fn conditions(&self) -> [Vec<String>; 3] {
+        fn texts<T: ToString>(items: &[T]) -> Vec<String> {
+            items.iter().map(T::to_string).collect()
+        }
+        [texts(&self.methods), texts(&self.hosts), texts(&self.paths)]
+    }
+
     /// Whether this request, as the caller made it, belongs here.
     ///
     /// ```

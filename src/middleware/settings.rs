@@ -1,0 +1,277 @@
+//! A client's rules as settings.
+
+use http::{HeaderName, Method};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{DrainLimits, Endpoint, EndpointBuilder, RetryMiddleware, RetryMiddlewareBuilder};
+use crate::RetryBudget;
+use crate::middleware::endpoint::Endpoints;
+use crate::origin::{Cooldown, RetryBudgetBuilder};
+use crate::policy::settings::{Setting as _, Table, Value};
+use crate::policy::{PolicyError, RetryPolicy};
+
+/// A client's policy, endpoints and options as an application keeps them: in TOML, JSON, YAML, environment
+/// variables, or whatever else describes its own values to serde. Feature `serde`.
+///
+/// Everything has a default, so an empty table is the default client. The names are those of the setters in
+/// code, and the same rules hold: what loads builds. A setting that is unknown or breaks a rule is an error
+/// that says where it stands, what it is, and the rule. Durations are texts with their unit (`"250ms"`,
+/// `"1m 30s"`); `"none"` switches off what can be. In an endpoint's `policy` stands what differs from the
+/// client's.
+///
+/// Closures (classifiers, endpoints by [`when`](crate::EndpointBuilder::when)), shared budgets and cooldowns
+/// by key are for code: [`builder`](Self::builder) takes them on top.
+///
+/// Every setting, with its default where there is one (`examples/retry.toml`):
+///
+/// ```toml
+#[doc = include_str!("../../examples/retry.toml")]
+/// ```
+///
+/// ```
+/// use reqwest_typed_retry::{RetryMiddleware, RetrySettings};
+///
+/// let settings: RetrySettings = toml::from_str(
+///     r#"
+///     [policy]
+///     attempt_timeout = "10s"
+///
+///     [[endpoint]]
+///     name = "search"
+///     path = "/v1/search"
+///     policy.assume_idempotent = true
+///     "#,
+/// )?;
+/// let retry = RetryMiddleware::from_settings(&settings)?;
+///
+/// let error = toml::from_str::<RetrySettings>("policy.max_attempts = 0").unwrap_err();
+/// assert_eq!(
+///     error.message(),
+///     "policy.max_attempts is 0, but it counts the first send too: it must be at least 1"
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RetrySettings {
+    policy: RetryPolicy,
+    endpoints: Vec<Endpoint>,
+    buffer_body: u64,
+    drain: DrainLimits,
+    budget: Option<RetryBudgetBuilder>,
+    cooldown: bool,
+    wrap_errors: bool,
+    attempt_header: Option<HeaderName>,
+}
+
+impl RetrySettings {
+    /// The client's policy: that of every request that belongs to no endpoint.
+    #[must_use]
+    pub fn policy(&self) -> &RetryPolicy {
+        &self.policy
+    }
+
+    /// The endpoints, in the order in which they are asked.
+    #[must_use]
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// A builder with all of it, for what code alone can add. Each has a budget of its own.
+    pub fn builder(&self) -> RetryMiddlewareBuilder {
+        let mut builder = RetryMiddleware::builder(self.policy.clone())
+            .buffer_body(self.buffer_body)
+            .drain(self.drain);
+        for endpoint in &self.endpoints {
+            builder = builder.endpoint(endpoint.clone());
+        }
+        builder = match self.budget.clone().map(RetryBudgetBuilder::build) {
+            Some(Ok(budget)) => builder.budget(budget),
+            // A budget that was loaded builds.
+            Some(Err(_)) | None => builder.without_budget(),
+        };
+        if self.cooldown {
+            builder = builder.cooldown(Cooldown::by_origin());
+        }
+        if self.wrap_errors {
+            builder = builder.wrap_errors();
+        }
+        match self.attempt_header.clone() {
+            Some(name) => builder.attempt_header(name),
+            None => builder,
+        }
+    }
+
+    fn read(value: Value) -> Result<Self, PolicyError> {
+        let mut settings = Self::default();
+        let mut table = Table::open("", value)?;
+        if let Some(table) = table.take_table("policy")? {
+            settings.policy = settings.policy.with_settings(table)?;
+        }
+        settings.buffer_body = table.take("buffer_body")?.unwrap_or(settings.buffer_body);
+        if let Some(table) = table.take_table("drain")? {
+            settings.drain = read_drain(table, settings.drain)?;
+        }
+        match table.take_value("budget") {
+            Some(Value::Text(text)) if text == "none" => settings.budget = None,
+            Some(value) => settings.budget = Some(read_budget(Table::open("budget", value)?)?),
+            None => {}
+        }
+        settings.cooldown = table.take("cooldown")?.unwrap_or(settings.cooldown);
+        settings.wrap_errors = table.take("wrap_errors")?.unwrap_or(settings.wrap_errors);
+        settings.attempt_header = table.take("attempt_header")?.unwrap_or(settings.attempt_header);
+        let items = table.take_value("endpoint").map(Value::into_items).unwrap_or_default();
+        let mut endpoints = Endpoints::default();
+        for (at, item) in items.into_iter().enumerate() {
+            let table = Table::open(format!("endpoint.{at}"), item)?;
+            endpoints.add(read_endpoint(table, &settings)?);
+        }
+        endpoints.check()?;
+        settings.endpoints = endpoints.iter().cloned().collect();
+        table.close()?;
+        Ok(settings)
+    }
+
+    fn write(&self) -> Value {
+        let budget = self.budget.as_ref().map_or_else(|| Value::text("none"), write_budget);
+        Value::table([
+            ("buffer_body", self.buffer_body.write()),
+            ("cooldown", self.cooldown.write()),
+            ("wrap_errors", self.wrap_errors.write()),
+            ("attempt_header", self.attempt_header.write()),
+            ("policy", self.policy.to_settings()),
+            ("drain", write_drain(&self.drain)),
+            ("budget", budget),
+            ("endpoint", Value::List(self.endpoints.iter().map(write_endpoint).collect())),
+        ])
+    }
+}
+
+fn read_drain(mut table: Table, default: DrainLimits) -> Result<DrainLimits, PolicyError> {
+    let bytes = table.take("bytes")?.unwrap_or(default.bytes());
+    let time = table.take("time")?.unwrap_or(default.time());
+    table.close()?;
+    Ok(DrainLimits::new(bytes, time))
+}
+
+fn write_drain(drain: &DrainLimits) -> Value {
+    Value::table([("bytes", drain.bytes().write()), ("time", drain.time().write())])
+}
+
+fn read_budget(mut table: Table) -> Result<RetryBudgetBuilder, PolicyError> {
+    let mut budget = RetryBudget::builder();
+    budget = table.apply(budget, "capacity", RetryBudgetBuilder::capacity)?;
+    budget = table.apply(budget, "refill_per_answer", RetryBudgetBuilder::refill_per_answer)?;
+    budget = table.apply(budget, "refill_after", RetryBudgetBuilder::refill_after)?;
+    table.close()?;
+    budget.clone().build().map_err(|error| error.within("budget"))?;
+    Ok(budget)
+}
+
+fn write_budget(budget: &RetryBudgetBuilder) -> Value {
+    Value::table([
+        ("capacity", budget.capacity.write()),
+        ("refill_per_answer", budget.refill_per_answer.write()),
+        ("refill_after", budget.refill_after.write()),
+    ])
+}
+
+/// What it does not say is as the client has it.
+fn read_endpoint(mut table: Table, client: &RetrySettings) -> Result<Endpoint, PolicyError> {
+    let name = table.require::<String>("name")?;
+    table.rename(format!("endpoint.{name}"));
+    let mut endpoint = Endpoint::named(name);
+    for method in table.take::<Vec<Method>>("method")?.unwrap_or_default() {
+        endpoint = endpoint.method(method);
+    }
+    for host in table.take::<Vec<String>>("host")?.unwrap_or_default() {
+        endpoint = endpoint.host(host);
+    }
+    for path in table.take::<Vec<String>>("path")?.unwrap_or_default() {
+        endpoint = endpoint.path(path);
+    }
+    endpoint = table.apply(endpoint, "buffer_body", EndpointBuilder::buffer_body)?;
+    if let Some(table) = table.take_table("drain")? {
+        endpoint = endpoint.drain(read_drain(table, client.drain)?);
+    }
+    if let Some(table) = table.take_table("policy")? {
+        endpoint = endpoint.policy(client.policy.with_settings(table)?);
+    }
+    table.close()?;
+    endpoint.build()
+}
+
+fn write_endpoint(endpoint: &Endpoint) -> Value {
+    let mut entries = vec![("name", Value::text(endpoint.name()))];
+    let [methods, hosts, paths] = endpoint.conditions();
+    for (name, texts) in [("method", methods), ("host", hosts), ("path", paths)] {
+        if !texts.is_empty() {
+            entries.push((name, Value::list(texts)));
+        }
+    }
+    if let Some(limit) = endpoint.buffer_body {
+        entries.push(("buffer_body", limit.write()));
+    }
+    if let Some(drain) = &endpoint.drain {
+        entries.push(("drain", write_drain(drain)));
+    }
+    if let Some(policy) = &endpoint.policy {
+        entries.push(("policy", policy.to_settings()));
+    }
+    Value::Table(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// The default client.
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            policy: RetryPolicy::default(),
+            endpoints: Vec::new(),
+            buffer_body: 0,
+            drain: DrainLimits::default(),
+            budget: Some(RetryBudget::builder()),
+            cooldown: false,
+            wrap_errors: false,
+            attempt_header: None,
+        }
+    }
+}
+
+/// If they say the same.
+impl PartialEq for RetrySettings {
+    fn eq(&self, other: &Self) -> bool {
+        self.write() == other.write()
+    }
+}
+
+impl<'de> Deserialize<'de> for RetrySettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Every setting, defaults included.
+impl Serialize for RetrySettings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.write().serialize(serializer)
+    }
+}
+
+impl RetryPolicy {
+    /// The settings of a client that has this policy and nothing else. Classifiers are not in them. Feature
+    /// `serde`.
+    #[must_use]
+    pub fn settings(&self) -> RetrySettings {
+        RetrySettings { policy: self.clone(), ..RetrySettings::default() }
+    }
+}
+
+impl RetryMiddleware {
+    /// The middleware of these settings. For a delivery proof, observers, or classifiers, take their
+    /// [`builder`](RetrySettings::builder). Feature `serde`.
+    ///
+    /// # Errors
+    /// If a policy lists `not_processed_statuses`: they need a proof.
+    pub fn from_settings(settings: &RetrySettings) -> Result<Self, PolicyError> {
+        settings.builder().build()
+    }
+}
