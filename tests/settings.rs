@@ -624,3 +624,14 @@ fn statuses_that_need_a_proof_are_refused_until_code_adds_one() {
         settings.builder().delivery_proof(proof).build().unwrap();
     }
 }
+
+#[test]
+fn the_longest_delays_that_code_can_set_can_be_written_and_loaded() {
+    for max in [Duration::MAX, Duration::from_secs(u64::MAX), Duration::new(1, 1)] {
+        let policy = RetryPolicy::new(u32::MAX, Duration::ZERO, max).unwrap();
+        let policy = policy.to_builder().deadline(max).build().unwrap();
+        let json = serde_json::to_string(&policy.settings()).unwrap();
+        let loaded = serde_json::from_str::<RetrySettings>(&json).unwrap();
+        assert_eq!(loaded, policy.settings(), "{json}");
+    }
+}

@@ -26,10 +26,10 @@ use super::{http_date, rfc3339};
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("X-RateLimit-Reset-After", "64.57".parse().unwrap());
-/// let delay = |headers| profile.server_delay(headers, SystemTime::UNIX_EPOCH);
-/// assert_eq!(delay(&headers), None);
+/// assert_eq!(profile.server_delay(&headers, SystemTime::UNIX_EPOCH), None);
 /// headers.insert("X-RateLimit-Remaining", "0".parse().unwrap());
-/// assert_eq!(delay(&headers), Some(Duration::from_millis(64_570)));
+/// let delay = profile.server_delay(&headers, SystemTime::UNIX_EPOCH);
+/// assert_eq!(delay, Some(Duration::from_millis(64_570)));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]

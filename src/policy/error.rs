@@ -38,8 +38,8 @@ impl PolicyError {
         Self { setting: format!("{outer}.{}", self.setting).into(), ..self }
     }
 
-    /// What was refused, by the name of its setter or argument, or by its path in the
-    /// [settings](crate::RetryMiddleware).
+    /// What was refused, by the name of its setter or argument, or by its path where it is
+    /// part of something larger: `endpoint.search.policy.deadline`.
     #[must_use]
     pub fn setting(&self) -> &str {
         &self.setting
