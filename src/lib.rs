@@ -26,7 +26,11 @@
 //! | for | see |
 //! |---|---|
 //! | rules, waits, time limits | [`RetryPolicy::builder`] |
-//! | payments and jobs | [`DeliveryProof`], [`honour_idempotency_keys`](RetryPolicyBuilder::honour_idempotency_keys) |
+//! | what one API says and promises | [`ApiProfile`] |
+//! | rules for some requests | [`Endpoint`], [`RetryRequestExt`] |
+//! | rules from a file | `RetrySettings` (feature `serde`) |
+//! | all rules as a table to read | [`RetryPolicy::explain`], [`RetryMiddleware::explain`] |
+//! | payments and jobs | [`DeliveryProof`], [`RetryRequestExt::idempotency_key`], [`generate_idempotency_keys`](RetryPolicyBuilder::generate_idempotency_keys) |
 //! | sick servers | [`RetryBudget`], [`Cooldown`] |
 //! | bodies that can't be cloned | [`RetryRequestExt::body_factory`] |
 //! | bodies that are cut | [`buffer_body`](RetryMiddlewareBuilder::buffer_body), [`SharedSession`] |
@@ -59,13 +63,15 @@
 //!
 //! | event | level | fields | when |
 //! |---|---|---|---|
-//! | `retry 1 of 2` | INFO | `retry`, `max_retries`, `method`, `origin`, `reason`, `delay`, `delay_source`, `server_delay` | before each wait for a resend |
-//! | `held back` | INFO | `method`, `origin`, `wait` | before each wait for a [`Cooldown`] |
-//! | `giving up` | WARN | `attempts`, `method`, `origin`, `outcome`, `reason` | a transient failure is returned |
+//! | `retry 1 of 2` | INFO | `retry`, `max_retries`, `method`, `origin`, `endpoint`, `reason`, `delay`, `delay_source`, `server_delay` | before each wait for a resend |
+//! | `held back` | INFO | `method`, `origin`, `endpoint`, `wait` | before each wait for a [`Cooldown`] |
+//! | `giving up` | WARN | `attempts`, `method`, `origin`, `endpoint`, `outcome`, `reason` | a transient failure is returned |
 //! | `not resent` | DEBUG | the same | … because it might take effect twice, was not to be sent again at all, or was cancelled |
-//! | `recovered` | DEBUG | `attempts`, `method`, `origin`, `outcome`, `elapsed` | a call ends well after a resend: by a status below 500 that is not 408, 425 or 429 |
+//! | `recovered` | DEBUG | `attempts`, `method`, `origin`, `endpoint`, `outcome`, `elapsed` | a call ends well after a resend: by a status below 500 that is not 408, 425 or 429 |
 //! | `nested retry middleware passes through` | DEBUG | | a second one in the same chain |
-//! | `not_processed_statuses has no effect without a delivery proof` | DEBUG | | by [`RetryMiddleware::new`] |
+//! | `not_processed_statuses has no effect without a delivery proof` | DEBUG | | once a middleware: by [`RetryMiddleware::new`], or the first request or [`RetryScope`] that brings such a policy |
+//!
+//! `endpoint` is the name of the request's [`Endpoint`], and is not there without one.
 //!
 //! Metrics of the feature `metrics`, if a `MetricsObserver` is added:
 //!

@@ -34,6 +34,7 @@ impl RetryObserver for Events {
             max_retries = call.max_retries().map(i64::from),
             method = call.method().as_str(),
             origin = call.origin(),
+            endpoint = call.endpoint(),
             %reason,
             ?delay,
             delay_source = source.as_str(),
@@ -43,8 +44,8 @@ impl RetryObserver for Events {
     }
 
     fn held_back(&self, call: &ObservedCall<'_>, wait: Duration) {
-        let (method, origin) = (call.method().as_str(), call.origin());
-        info!(target: TARGET, method, origin, ?wait, "held back");
+        let (method, origin, endpoint) = place(call);
+        info!(target: TARGET, method, origin, endpoint, ?wait, "held back");
     }
 
     fn gave_up(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
@@ -52,16 +53,16 @@ impl RetryObserver for Events {
         let attempts = last.map_or(0, |last| i64::from(last.number()));
         let outcome = last.map(|last| ::tracing::field::display(last.outcome()));
         let reason = history.stop_reason();
-        let (method, origin) = (call.method().as_str(), call.origin());
+        let (method, origin, endpoint) = place(call);
         // Nobody gives up what was not to be sent again, or what the application ended itself.
         let is_asked_for = match reason {
             StopReason::NotIdempotent | StopReason::Cancelled => true,
             _ => call.max_retries() == Some(0),
         };
         if is_asked_for {
-            debug!(target: TARGET, attempts, method, origin, outcome, %reason, "not resent");
+            debug!(target: TARGET, attempts, method, origin, endpoint, outcome, %reason, "not resent");
         } else {
-            warn!(target: TARGET, attempts, method, origin, outcome, %reason, "giving up");
+            warn!(target: TARGET, attempts, method, origin, endpoint, outcome, %reason, "giving up");
         }
     }
 
@@ -72,11 +73,17 @@ impl RetryObserver for Events {
             attempts = i64::from(last.number()),
             method = call.method().as_str(),
             origin = call.origin(),
+            endpoint = call.endpoint(),
             outcome = %last.outcome(),
             elapsed = ?call.elapsed(),
             "recovered"
         );
     }
+}
+
+/// What the request is, as far as anybody may know.
+fn place<'a>(call: &'a ObservedCall<'_>) -> (&'a str, Option<String>, Option<&'a str>) {
+    (call.method().as_str(), call.origin(), call.endpoint())
 }
 
 pub(super) fn nested() {
