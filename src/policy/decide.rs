@@ -13,7 +13,7 @@ use super::{
 };
 
 /// A failure that is worth another send.
-struct Transient {
+pub(super) struct Transient {
     reason: RetryReason,
     /// What a classifier asked for.
     delay: Option<Duration>,
@@ -57,14 +57,20 @@ impl RetryPolicy {
         attempt: &Attempt<'_>,
         rng: &mut R,
     ) -> Result<(RetryReason, Wait), StopReason> {
-        let transient = self.verdict(attempt)?;
-        self.check_method(attempt)?;
+        let transient = self.judge(attempt)?;
         if !self.attempts_left(attempt.number()) {
             return Err(StopReason::AttemptsExhausted);
         }
         let wait = self.wait(attempt, transient.delay, rng)?;
         self.check_deadline(attempt, wait.delay)?;
         Ok((transient.reason, wait))
+    }
+
+    /// Steps 1 and 2: whether the attempt calls for another send and may have one. What is left are limits.
+    pub(super) fn judge(&self, attempt: &Attempt<'_>) -> Result<Transient, StopReason> {
+        let transient = self.verdict(attempt)?;
+        self.check_method(attempt)?;
+        Ok(transient)
     }
 
     fn verdict(&self, attempt: &Attempt<'_>) -> Result<Transient, StopReason> {
