@@ -117,10 +117,10 @@ pub use middleware::{
 };
 pub use origin::{Cooldown, RetryBudget, RetryBudgetBuilder};
 pub use policy::{
-    ApiProfile, Attempt, Backoff, Classifier, DelayHint, DelaySource, Delivery, Fault, FaultKind,
-    FaultSet, HintUnit, IdempotencyKey, Jitter, KeyFormat, Outcome, PolicyError, RetryDecision,
-    RetryPolicy, RetryPolicyBuilder, RetryReason, RetrySession, RetryableMethod, ServerDelays,
-    Share, StatusCondition, StatusSet, StopReason, Verdict, constants, retry_after,
+    ApiProfile, Attempt, Backoff, Classifier, DelayHint, DelaySource, Delivery, Explanation, Fault,
+    FaultKind, FaultSet, HintUnit, IdempotencyKey, Jitter, KeyFormat, Outcome, PolicyError,
+    RetryDecision, RetryPolicy, RetryPolicyBuilder, RetryReason, RetrySession, RetryableMethod,
+    ServerDelays, Share, StatusCondition, StatusSet, StopReason, Verdict, constants, retry_after,
 };
 
 /// The README's examples compile.

@@ -89,6 +89,10 @@ impl Classifiers {
         self.0.is_empty()
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn classify(&self, attempt: &Attempt<'_>) -> Option<Verdict> {
         self.0.iter().find_map(|classifier| classifier.classify(attempt))
     }

@@ -9,7 +9,7 @@ use super::rate_limit::rate_limit;
 use super::retry_after::{retry_after, sent};
 use super::{DelayHint, HintUnit, StatusSet};
 
-const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+pub(super) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// What one API says about resends, and what it promises, as data.
 ///

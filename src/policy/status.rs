@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::StatusCode;
 
-const FIRST: u16 = 100;
+pub(super) const FIRST: u16 = 100;
 const WORDS: usize = 15; // 100..=999, 64 codes a word: all that `StatusCode` can hold
 
 /// A set of status codes.
@@ -112,10 +112,13 @@ impl StatusSet {
 
     /// The statuses of the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = StatusCode> + '_ {
-        (FIRST..=999)
-            .filter_map(|code| StatusCode::from_u16(code).ok())
-            .filter(|status| self.contains(*status))
+        all().filter(|status| self.contains(*status))
     }
+}
+
+/// All that there are, in ascending order.
+pub(super) fn all() -> impl Iterator<Item = StatusCode> {
+    (FIRST..=999).filter_map(|code| StatusCode::from_u16(code).ok())
 }
 
 fn place(status: StatusCode) -> (usize, u64) {
