@@ -110,10 +110,10 @@ pub use middleware::MetricsObserver;
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 pub use middleware::RetrySettings;
 pub use middleware::{
-    AttemptOutcome, AttemptRecord, DeliveryProof, DrainLimits, Endpoint, EndpointBuilder,
-    ObservedCall, ReplayBody, ResendCount, RetryError, RetryErrorExt, RetryHistory,
-    RetryMiddleware, RetryMiddlewareBuilder, RetryObserver, RetryRequestExt, RetryScope,
-    RetryTracker, SharedSession,
+    AttemptOutcome, AttemptRecord, ClientExplanation, DeliveryProof, DrainLimits, Endpoint,
+    EndpointBuilder, ObservedCall, ReplayBody, ResendCount, RetryError, RetryErrorExt,
+    RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryObserver, RetryRequestExt,
+    RetryScope, RetryTracker, SharedSession,
 };
 pub use origin::{Cooldown, RetryBudget, RetryBudgetBuilder};
 pub use policy::{

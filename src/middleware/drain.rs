@@ -3,6 +3,7 @@
 //! Dropped unread, an HTTP/1.1 response takes its connection with it. So it is read during the wait,
 //! within bounds; beyond them it is dropped, so that no socket is held through the wait.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -60,6 +61,17 @@ impl DrainLimits {
     #[must_use]
     pub const fn none() -> Self {
         Self::new(0, Duration::ZERO)
+    }
+}
+
+impl fmt::Display for DrainLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { bytes: 0, .. } => f.write_str("dropped unread"),
+            Self { bytes, time } => {
+                write!(f, "read up to {bytes} bytes, for at most {time:?} of the wait")
+            }
+        }
     }
 }
 

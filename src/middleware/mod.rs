@@ -8,7 +8,7 @@
 //! | what lies between two? | `wait`; `gate` (longer, where an origin is closed); `drain` (what becomes of the response) |
 //! | how is a body read inside the attempt? | `buffer` |
 //! | whose rules hold for a request? | `endpoint`; `call` (`choice`: which of them) |
-//! | what does a file say of a client? | `settings` |
+//! | what does a file say of a client, and what does that come to? | `settings`, `explain` |
 //! | what limits a task? | `retry_scope` |
 //! | what can a single request ask for? | `request_ext`, `shared_session` |
 //! | what proves that it was not processed? | `proof` |
@@ -25,6 +25,7 @@ mod call;
 mod drain;
 mod endpoint;
 mod error;
+mod explain;
 mod gate;
 mod generator;
 mod history;
@@ -49,6 +50,7 @@ pub use builder::RetryMiddlewareBuilder;
 pub use drain::DrainLimits;
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{RetryError, RetryErrorExt};
+pub use explain::ClientExplanation;
 pub use history::{AttemptOutcome, AttemptRecord, RetryHistory, RetryTracker};
 #[cfg(feature = "metrics")]
 pub use observe::MetricsObserver;

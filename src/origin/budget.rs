@@ -147,6 +147,19 @@ impl Default for RetryBudget {
     }
 }
 
+/// What it allows.
+impl fmt::Display for RetryBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RetryBudgetBuilder { capacity, refill_per_answer, refill_after } =
+            &self.shared.settings;
+        write!(
+            f,
+            "{capacity} resends to an origin that bring nothing; {refill_per_answer} more for each good \
+             answer; all again after {refill_after:?} without one"
+        )
+    }
+}
+
 impl fmt::Debug for RetryBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RetryBudgetBuilder { capacity, refill_per_answer, refill_after } =

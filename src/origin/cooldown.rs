@@ -173,6 +173,17 @@ impl Cooldown {
     }
 }
 
+/// What it holds back.
+impl fmt::Display for Cooldown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = match self.shared.by {
+            By::Origin => "origin",
+            By::Key(_) => "key",
+        };
+        write!(f, "a 429 or 503 with a server delay holds back all requests of its {by}")
+    }
+}
+
 impl fmt::Debug for Cooldown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = match self.shared.by {

@@ -47,6 +47,7 @@ pub use decision::{DelaySource, RetryDecision, RetryReason, StopReason};
 pub use delay_hint::{DelayHint, HintUnit};
 pub use error::PolicyError;
 pub use explain::Explanation;
+pub(crate) use explain::Page;
 pub use fault::{Delivery, Fault, FaultKind, FaultSet};
 pub use idempotency_key::{IdempotencyKey, KeyFormat};
 pub use jitter::{Jitter, Share};

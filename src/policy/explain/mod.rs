@@ -12,7 +12,7 @@ use std::fmt;
 use std::time::Duration;
 
 use self::outcomes::{Cell, Outcomes};
-use self::page::Page;
+pub(crate) use self::page::Page;
 use super::RetryPolicy;
 
 /// What a policy comes to, for people: by [`RetryPolicy::explain`].
@@ -63,15 +63,20 @@ impl RetryPolicy {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut page = Page::new(f.alternate());
-        self.what_is_sent_again(&mut page);
-        schedule::how_long_it_waits(&mut page, &self.policy, self.classifiers > 0);
-        self.limits(&mut page);
+        self.write(&mut page, &mut Vec::new());
         f.write_str(&page.finish())
     }
 }
 
 impl Explanation {
-    fn what_is_sent_again(&self, page: &mut Page) {
+    /// Leaves out what the words mean that have been `explained` on this page already.
+    pub(crate) fn write(&self, page: &mut Page, explained: &mut Vec<(String, String)>) {
+        self.what_is_sent_again(page, explained);
+        schedule::how_long_it_waits(page, &self.policy, self.classifiers > 0);
+        self.limits(page);
+    }
+
+    fn what_is_sent_again(&self, page: &mut Page, explained: &mut Vec<(String, String)>) {
         page.heading("What is sent again");
         if !self.policy.attempts_left(1) {
             page.warning(
@@ -101,14 +106,21 @@ impl Explanation {
         let head: Vec<_> = head.map(str::to_owned).collect();
         page.table(&head, &outcomes.rows(page));
 
-        let columns: Vec<_> =
-            classes.map(|class| words::column(page, &self.policy, class)).collect();
-        page.terms(Some("Columns:"), &columns);
+        let columns = classes.map(|class| words::column(page, &self.policy, class)).collect();
+        let mut terms = |page: &mut Page, title: &str, mut terms: Vec<(String, String)>| {
+            terms.retain(|term| !explained.contains(term));
+            if !terms.is_empty() {
+                page.terms(Some(title), &terms);
+            }
+            explained.append(&mut terms);
+        };
+        terms(page, "Columns:", columns);
         let cells = outcomes.kinds_of_cells();
         let meaning = |cell: &Cell| (cell.label(), words::cell(page, *cell, &outcomes));
-        let cells: Vec<_> = cells.iter().map(meaning).collect();
-        page.terms(Some("Cells (what is not sent again is returned as it came):"), &cells);
-        page.terms(Some("Rows:"), &words::rows(page, &self.policy, &outcomes));
+        let cells = cells.iter().map(meaning).collect();
+        terms(page, "Cells (what is not sent again is returned as it came):", cells);
+        let rows = words::rows(page, &self.policy, &outcomes);
+        terms(page, "Rows:", rows);
     }
 
     fn limits(&self, page: &mut Page) {

@@ -6,22 +6,34 @@ const WIDTH: usize = 100;
 const GAP: usize = 2;
 
 /// A text that grows by blocks, one empty line between them.
-pub(super) struct Page {
+pub(crate) struct Page {
     text: String,
     markdown: bool,
 }
 
 impl Page {
-    pub(super) fn new(markdown: bool) -> Self {
+    pub(crate) fn new(markdown: bool) -> Self {
         Self { text: String::new(), markdown }
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.text
     }
 
+    /// Level 2.
+    pub(crate) fn title(&mut self, title: &str) {
+        self.block();
+        if self.markdown {
+            self.line(&format!("## {title}"));
+        } else {
+            self.line(&"#".repeat(WIDTH));
+            self.flow("#", 2, title);
+            self.line(&"#".repeat(WIDTH));
+        }
+    }
+
     /// Level 3, so that it stands under the headings of a report.
-    pub(super) fn heading(&mut self, title: &str) {
+    pub(crate) fn heading(&mut self, title: &str) {
         self.block();
         if self.markdown {
             self.line(&format!("### {title}"));
@@ -31,7 +43,7 @@ impl Page {
         }
     }
 
-    pub(super) fn paragraph(&mut self, text: &str) {
+    pub(crate) fn paragraph(&mut self, text: &str) {
         self.block();
         self.flow("", 0, text);
     }
@@ -47,7 +59,7 @@ impl Page {
     }
 
     /// Words and what they mean.
-    pub(super) fn terms(&mut self, title: Option<&str>, terms: &[(String, String)]) {
+    pub(crate) fn terms(&mut self, title: Option<&str>, terms: &[(String, String)]) {
         self.block();
         let indent = if let Some(title) = title {
             self.flow("", 0, title);
@@ -68,7 +80,7 @@ impl Page {
         }
     }
 
-    pub(super) fn numbered(&mut self, items: &[String]) {
+    pub(crate) fn numbered(&mut self, items: &[String]) {
         self.block();
         let digits = items.len().to_string().len();
         for (at, item) in items.iter().enumerate() {
