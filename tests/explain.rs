@@ -12,9 +12,9 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest_typed_retry::test_util::seeded_jitter;
 use reqwest_typed_retry::{
-    ApiProfile, Attempt, Backoff, DelayHint, Explanation, Fault, FaultKind, FaultSet, HintUnit,
-    Jitter, KeyFormat, Outcome, RetryPolicy, RetryableMethod, ServerDelays, StatusCondition,
-    StatusSet,
+    ApiProfile, Attempt, Backoff, Cooldown, DelayHint, DeliveryProof, DrainLimits, Endpoint,
+    Explanation, Fault, FaultKind, FaultSet, HintUnit, Jitter, KeyFormat, Outcome, RetryMiddleware,
+    RetryPolicy, RetrySettings, RetryableMethod, ServerDelays, StatusCondition, StatusSet,
 };
 
 const WIDTH: usize = 100;
@@ -167,23 +167,59 @@ fn extreme() -> Vec<(&'static str, RetryPolicy)> {
     built.map(|(name, builder)| (name, builder.build().unwrap())).into()
 }
 
+fn check_kept(name: &str, plain: &str, markdown: &str) {
+    let kept_in = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/explain");
+    for (form, text) in [("txt", plain), ("md", markdown)] {
+        let path = kept_in.join(format!("{name}.{form}"));
+        if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+            std::fs::write(&path, text).unwrap();
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            text == expected,
+            "{} differs; UPDATE_SNAPSHOTS=1 rewrites it\n--- kept\n{expected}\n--- now\n{text}",
+            path.display()
+        );
+    }
+}
+
 #[test]
 fn the_explanations_are_those_that_are_kept() {
-    let kept_in = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/explain");
     for (name, policy) in kept() {
         let explanation = policy.explain();
-        for (form, text) in [("txt", explanation.to_string()), ("md", format!("{explanation:#}"))] {
-            let path = kept_in.join(format!("{name}.{form}"));
-            if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-                std::fs::write(&path, &text).unwrap();
-            }
-            let expected = std::fs::read_to_string(&path).unwrap_or_default();
-            assert!(
-                text == expected,
-                "{} differs; UPDATE_SNAPSHOTS=1 rewrites it\n--- kept\n{expected}\n--- now\n{text}",
-                path.display()
-            );
-        }
+        check_kept(name, &explanation.to_string(), &format!("{explanation:#}"));
+    }
+}
+
+/// Two: the annotated settings, and one with all that only code can say.
+#[test]
+fn the_explanations_of_clients_are_those_that_are_kept() {
+    let settings: RetrySettings = toml::from_str(include_str!("../examples/retry.toml")).unwrap();
+    let of_settings = RetryMiddleware::from_settings(&settings).unwrap();
+
+    let (_, proof) = DeliveryProof::build(reqwest::Client::builder()).unwrap();
+    let mut code = RetryMiddleware::builder(RetryPolicy::never())
+        .delivery_proof(proof)
+        .without_budget()
+        .cooldown(Cooldown::by_key(|_| None))
+        .drain(DrainLimits::none())
+        .buffer_body(1 << 20)
+        .wrap_errors()
+        .attempt_header(field("x-attempt"));
+    let many = (0..30).fold(Endpoint::named("many hosts"), |endpoint, at| {
+        endpoint.host(format!("*.host-number-{at}.example.com:8443"))
+    });
+    for endpoint in [
+        many.when(|_| true).drain(DrainLimits::new(1, secs(1))).build().unwrap(),
+        Endpoint::named("unread").path("/").buffer_body(0).build().unwrap(),
+    ] {
+        code = code.endpoint(endpoint);
+    }
+    for (name, retry) in [("client", of_settings), ("client_in_code", code.build().unwrap())] {
+        let explanation = retry.explain();
+        let plain = explanation.to_string();
+        assert!(plain.lines().all(|line| line.chars().count() <= WIDTH), "{plain}");
+        check_kept(name, &plain, &format!("{explanation:#}"));
     }
 }
 

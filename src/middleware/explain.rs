@@ -66,7 +66,7 @@ impl RetryMiddleware {
         };
         let budget = self.budget.as_ref().map(RetryBudget::to_string);
         let cooldown = self.cooldown.as_ref().map(Cooldown::to_string);
-        let header = self.attempt_header.as_ref().map(|name| format!("the attempt's, in {name}"));
+        let header = self.attempt_header.as_ref().map(|name| name.to_string());
         let none = |text: Option<String>, none: &str| text.unwrap_or_else(|| none.to_owned());
         vec![
             term("delivery proof", proof),
@@ -85,7 +85,10 @@ impl RetryMiddleware {
                     "as they were made"
                 },
             ),
-            term("number in a field", &none(header, "none")),
+            term(
+                "attempt header",
+                &none(header, "none: the server is not told which attempt it gets"),
+            ),
         ]
     }
 }
@@ -111,16 +114,18 @@ impl fmt::Display for ClientExplanation {
             "Those of the first that matches it, as the caller made it, before its first send. The policy of a \
              RetryScope, and what the request itself asks for, take precedence; code alone tells them.",
         );
-        let endpoints = self.endpoints.iter().map(|it| format!("{}: {}", it.name, it.matches));
+        let endpoints =
+            self.endpoints.iter().map(|it| format!("{}: {}", it.name, page.code(&it.matches)));
         let client = "the client's own: every other request".to_owned();
-        page.numbered(&endpoints.chain([client]).collect::<Vec<_>>());
+        let rules = endpoints.chain([client]).collect::<Vec<_>>();
+        page.numbered(&rules);
         page.heading("What the client does besides");
         page.terms(None, &self.options);
 
         page.title("The client's own policy");
         self.policy.write(&mut page, &mut explained);
         for endpoint in &self.endpoints {
-            page.title(&format!("Endpoint {}: {}", endpoint.name, endpoint.matches));
+            page.title(&format!("Endpoint {}", endpoint.name));
             if !endpoint.options.is_empty() {
                 page.terms(None, &endpoint.options);
             }

@@ -110,7 +110,7 @@ impl Page {
     }
 
     /// A name that is no word of ours: of a field or a type, with or without a value.
-    pub(super) fn code(&self, text: &str) -> String {
+    pub(crate) fn code(&self, text: &str) -> String {
         if !self.markdown {
             return text.to_owned();
         }
