@@ -4,8 +4,8 @@
 //! The rules are in `per_endpoint.toml`, next to this file. The example prints them as the client understands
 //! them (`explain`), then makes five calls, none of which knows anything of retries, and prints what happened:
 //!
-//! - a **charge** (POST), which the payment service takes at the first send, loses the answer to, and calls
-//!   unfinished at the second: it is sent again with the same key, and takes effect once;
+//! - a **charge** (POST), which takes effect at the first send, whose answer gets lost in a gateway (502), and which
+//!   the service calls unfinished at the second (409): it is sent again with the same key, and takes effect once;
 //! - a **search** (POST), which meets a rate limit and waits for as long as the service says;
 //! - a **package**, which the scanner of its server has to look at first;
 //! - a **note** to the payment service, a POST that is no charge: the client's own rules hold, so it is sent once;
@@ -29,7 +29,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
 use reqwest_typed_retry::{
-    RetryHistory, RetryMiddleware, RetryRequestExt as _, RetrySettings, RetryTracker,
+    AttemptRecord, RetryHistory, RetryMiddleware, RetryRequestExt as _, RetrySettings, RetryTracker,
 };
 use tokio::net::TcpListener;
 
@@ -71,8 +71,8 @@ async fn calls(client: &ClientWithMiddleware, services: &Services) -> anyhow::Re
     let search = client.post(services.url("search.test", "/v1/search")).body("rust");
     let search = call("search", search).await?;
     ensure!(search.status == StatusCode::OK && search.history.attempts().len() == 2);
-    let first = &search.history.attempts()[0];
-    ensure!(first.server_delay() == Some(Duration::from_millis(150)), "{first}");
+    let asked = search.history.attempts().first().and_then(AttemptRecord::server_delay);
+    ensure!(asked == Some(Duration::from_millis(150)), "{asked:?}");
 
     let package = client.get(services.url("eu.packages.test", "/pkg/serde"));
     let package = call("package", package).await?;
@@ -130,7 +130,7 @@ impl Services {
     }
 }
 
-/// Charges once for each key. The first answer is cut off, the second says that it is not done yet.
+/// Charges once for each key. The first answer gets lost in a gateway, the second says that it is not done yet.
 async fn charge(
     State(charges): State<Arc<Mutex<HashMap<String, usize>>>>,
     headers: HeaderMap,

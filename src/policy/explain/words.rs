@@ -38,9 +38,13 @@ pub(super) fn column(
             ("every request", meaning)
         }
         RetryableMethod::Idempotent => {
-            let meaning = "GET, HEAD, PUT, DELETE and every other method that is registered as \
-                           idempotent: sent twice, it has the effect of one.";
-            ("idempotent", meaning.to_owned())
+            let meaning = format!(
+                "GET, HEAD, PUT, DELETE and every other method that is registered as idempotent: sent \
+                 twice, it has the effect of one. And every request that says so of itself ({}, {}).",
+                page.code("assume_idempotent"),
+                page.code("idempotency_key"),
+            );
+            ("idempotent", meaning)
         }
         RetryableMethod::IdempotentWithToken => ("with a key", keys(page, policy)),
         RetryableMethod::NonIdempotent => ("other", without_key(policy).to_owned()),
