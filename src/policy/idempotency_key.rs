@@ -118,33 +118,33 @@ impl fmt::Debug for IdempotencyKey {
 mod tests {
     use super::*;
 
-    /// Draws the same 64 bits for ever.
-    struct Stuck(u64);
+    /// Draws the same byte for ever.
+    struct Stuck(u8);
 
     impl rand::TryRng for Stuck {
         type Error = std::convert::Infallible;
 
         fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
-            Ok(u32::MAX & (self.0 as u32))
+            Ok(u32::from_ne_bytes([self.0; 4]))
         }
 
         fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
-            Ok(self.0)
+            Ok(u64::from_ne_bytes([self.0; 8]))
         }
 
         fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
-            bytes.fill(self.0 as u8);
+            bytes.fill(self.0);
             Ok(())
         }
     }
 
     #[test]
     fn a_random_key_is_a_uuid_of_version_4() {
-        for (bits, expected) in [
+        for (byte, expected) in [
             (0, "00000000-0000-4000-8000-000000000000"),
-            (u64::MAX, "ffffffff-ffff-4fff-bfff-ffffffffffff"),
+            (u8::MAX, "ffffffff-ffff-4fff-bfff-ffffffffffff"),
         ] {
-            let key = |format| IdempotencyKey::generate(format, &mut Stuck(bits));
+            let key = |format| IdempotencyKey::generate(format, &mut Stuck(byte));
             assert_eq!(key(KeyFormat::Bare).as_value(), expected);
             assert_eq!(key(KeyFormat::Quoted).as_value(), &format!("\"{expected}\""));
         }
