@@ -1,7 +1,6 @@
 //! Whatever settings there are: what loads builds, and says the same when it is written.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::LazyLock;
 use std::time::Duration;
