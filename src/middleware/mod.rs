@@ -2,12 +2,12 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what happens to a call? | `call` (the loop; `judgement`: what follows an attempt; `ending`: who is told), `retry_middleware` (its entry), `builder` |
+//! | what happens to a call? | `call` (the loop; `choice`: whose rules hold; `waiting`; `judgement`: what follows an attempt; `ending`: who is told), `retry_middleware` (its entry), `builder` |
 //! | what is sent again? | `replay`, `body_factory` |
 //! | what goes round an attempt? | `attempt`; `attempt_scope` (what it knows of itself), `resend_count` |
 //! | what lies between two? | `wait`; `gate` (longer, where an origin is closed); `drain` (what becomes of the response) |
 //! | how is a body read inside the attempt? | `buffer` |
-//! | whose rules hold for a request? | `endpoint`; `call` (`choice`: which of them) |
+//! | what can hold for some requests only? | `endpoint` |
 //! | what does a file say of a client, and what does that come to? | `settings`, `explain` |
 //! | what limits a task? | `retry_scope` |
 //! | what can a single request ask for? | `request_ext`, `shared_session` |
