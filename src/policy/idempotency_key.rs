@@ -169,6 +169,7 @@ mod tests {
             ("\" \"", Bare, Err(empty)),
             ("a\tb", Quoted, Err(ascii)),
             ("a\nb", Bare, Err(ascii)),
+            ("a\x7fb", Bare, Err(ascii)),
             ("schl\u{fc}ssel", Quoted, Err(ascii)),
         ] {
             let actual = IdempotencyKey::new(key, format);

@@ -14,6 +14,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
         "[ -~]{0,40}",
+        "[\x1f-\x7f]{0,6}",
         "[ \"\\\\]{0,6}",
         "[ \"]{0,3}[ -~]{0,3}[ \"\\\\]{0,3}"
     ]

@@ -50,14 +50,17 @@ fn valid_value() -> impl Strategy<Value = Vec<u8>> {
 /// Bytes of any kind that a field can carry, and near misses of what fits.
 pub(crate) fn value() -> impl Strategy<Value = Vec<u8>> {
     let byte = || select((0_u8..=255).filter(|byte| is_field_byte(*byte)).collect::<Vec<_>>());
-    prop_oneof![
+    let value = prop_oneof![
         1 => vec(byte(), 0..40),
         1 => "[0-9 .:TZhmsun+-]{0,24}".prop_map(String::into_bytes),
         4 => valid_value(),
         3 => (valid_value(), any::<Index>(), byte(), 0..3_u8).prop_map(mangle),
         1 => (valid_value(), any::<Index>(), select(&b"0123456789.:+-TZ"[..]), 0..3_u8)
             .prop_map(mangle),
-    ]
+    ];
+    let space = || prop_oneof![3 => Just(""), 1 => select(&[" ", "\t", " \t "][..])];
+    (space(), value, space())
+        .prop_map(|(before, value, after)| [before.as_bytes(), &value, after.as_bytes()].concat())
 }
 
 fn is_field_byte(byte: u8) -> bool {
