@@ -9,10 +9,11 @@ use std::time::Duration;
 use http::StatusCode;
 use reqwest_middleware::Middleware;
 use reqwest_typed_retry::{
-    ApiProfile, AttemptRecord, Backoff, Classifier, Delivery, Fault, FaultKind, FaultSet, Jitter,
-    PolicyError, ResendCount, RetryDecision, RetryHistory, RetryMiddleware, RetryMiddlewareBuilder,
-    RetryPolicy, RetryPolicyBuilder, RetryReason, RetrySession, RetryTracker, RetryableMethod,
-    ServerDelays, StatusSet, StopReason, constants,
+    ApiProfile, AttemptRecord, Backoff, Classifier, DelayHint, Delivery, Fault, FaultKind,
+    FaultSet, HintUnit, IdempotencyKey, Jitter, KeyFormat, PolicyError, ResendCount, RetryDecision,
+    RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryPolicy, RetryPolicyBuilder,
+    RetryReason, RetrySession, RetryTracker, RetryableMethod, ServerDelays, StatusCondition,
+    StatusSet, StopReason, constants,
 };
 
 #[test]
@@ -22,6 +23,7 @@ fn public_types_are_debug_and_cross_threads() {
     check::<(Jitter, PolicyError, ResendCount, RetryDecision, RetryHistory, RetryMiddleware)>();
     check::<(RetryPolicy, RetryPolicyBuilder, RetryReason, RetrySession, RetryTracker)>();
     check::<(RetryableMethod, ServerDelays, StatusSet, StopReason)>();
+    check::<(DelayHint, HintUnit, IdempotencyKey, KeyFormat, StatusCondition)>();
 }
 
 #[test]
@@ -93,6 +95,10 @@ fn a_policy_that_breaks_a_rule_is_refused_by_setting_value_and_rule() {
     let build = |change: fn(RetryPolicyBuilder) -> RetryPolicyBuilder| {
         change(RetryPolicy::builder()).build().map(|_| ())
     };
+    let promising = |status| ApiProfile::standard().not_processed_statuses([status]);
+    let retrying =
+        |status| ApiProfile::standard().retry_statuses([status], StatusCondition::Always);
+    let profile = |profile| RetryPolicy::builder().profile(profile).build().map(|_| ());
     for (refused, message) in [
         (
             build(|it| it.max_attempts(0)),
@@ -151,6 +157,14 @@ fn a_policy_that_breaks_a_rule_is_refused_by_setting_value_and_rule() {
             build(|it| it.not_processed_statuses(StatusSet::empty().with(StatusCode::FOUND))),
             "not_processed_statuses is 302, but a status below 400 is an answer: only 400 and \
              above can be listed",
+        ),
+        (
+            profile(promising(StatusCode::FOUND)),
+            "profile is 302, but a status below 400 is an answer: only 400 and above can be listed",
+        ),
+        (
+            profile(retrying(StatusCode::ACCEPTED)),
+            "profile is 202, but a status below 400 is an answer: only 400 and above can be listed",
         ),
         (
             Backoff::exponential(secs(1), ms(30)).map(|_| ()),
