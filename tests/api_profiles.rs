@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use reqwest_typed_retry::test_util::seeded_jitter;
 use reqwest_typed_retry::{
-    ApiProfile, Attempt, IdempotencyKey, KeyFormat, Outcome, RetryPolicy, RetryPolicyBuilder,
-    RetryableMethod, StatusCondition, StatusSet, StopReason,
+    ApiProfile, Attempt, DelayHint, HintUnit, IdempotencyKey, KeyFormat, Outcome, RetryPolicy,
+    RetryPolicyBuilder, RetryableMethod, StatusCondition, StatusSet, StopReason,
 };
 
 const LIMITED: StatusCode = StatusCode::TOO_MANY_REQUESTS;
@@ -19,6 +19,36 @@ fn name(name: &str) -> HeaderName {
 
 fn headers(fields: &[(&str, &str)]) -> HeaderMap {
     fields.iter().map(|(field, value)| (name(field), value.parse().unwrap())).collect()
+}
+
+#[test]
+fn fields_are_read_in_the_order_of_the_profile() {
+    let hint = |field| DelayHint::new(name(field), HintUnit::Seconds);
+    let profile = ApiProfile::standard()
+        .hint(hint("x-after"))
+        .hint_before(hint("x-before"))
+        .hint(hint("x-later"))
+        .hint_before(hint("x-next"));
+    let mut fields = headers(&[
+        ("x-later", "6"),
+        ("x-after", "5"),
+        ("ratelimit", "\"q\";r=0;t=4"),
+        ("retry-after", "3"),
+        ("x-next", "2"),
+        ("x-before", "1"),
+    ]);
+    let delay = |fields: &HeaderMap| {
+        profile.server_delay(fields, SystemTime::UNIX_EPOCH).unwrap().as_secs()
+    };
+    for (expected, first) in
+        (1..).zip(["x-before", "x-next", "retry-after", "ratelimit", "x-after", "x-later"])
+    {
+        assert_eq!(delay(&fields), expected, "{first} comes first");
+        if first != "x-later" {
+            fields.insert(name(first), "soon".parse().unwrap());
+            assert_eq!(delay(&fields), expected + 1, "{first} is unusable");
+        }
+    }
 }
 
 #[test]

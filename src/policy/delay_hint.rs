@@ -266,6 +266,8 @@ mod tests {
             (GoDuration, "1h2m3.5s", Some(nanos(3_723_500_000_000))),
             (GoDuration, "7us5ns", Some(nanos(7_005))),
             (GoDuration, "7\u{b5}s", Some(nanos(7_000))),
+            (GoDuration, "7\u{3bc}s", Some(nanos(7_000))),
+            (GoDuration, "0.0000000002h", Some(nanos(720))),
             (GoDuration, "0s", Some(nanos(0))),
             (GoDuration, "0", None),
             (GoDuration, "5", None),
@@ -314,7 +316,7 @@ mod tests {
     fn of_several_lines_the_longest_valid_one_counts() {
         let hint = DelayHint::new(HeaderName::from_static("x-ms"), HintUnit::Millis);
         let mut headers = HeaderMap::new();
-        for line in ["5", "soon", "70", "6"] {
+        for line in ["5", "soon", " 70\t", "6"] {
             headers.append("x-ms", HeaderValue::from_static(line));
         }
         assert_eq!(hint.delay(&headers, Duration::ZERO), Some(Duration::from_millis(70)));

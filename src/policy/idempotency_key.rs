@@ -163,6 +163,8 @@ mod tests {
             ("a \"b\" \\c", Bare, Ok("a \"b\" \\c")),
             (" a ", Quoted, Ok("\" a \"")),
             (" a ", Bare, Err(space)),
+            (" a", Bare, Err(space)),
+            ("a ", Bare, Err(space)),
             ("", Bare, Err(empty)),
             (" ", Quoted, Err(empty)),
             ("\"\"", Bare, Err(empty)),
