@@ -77,6 +77,17 @@ impl RetrySettings {
     }
 
     /// A builder with all of it, for what code alone can add. Each has a budget of its own.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::{Attempt, RetrySettings, Verdict};
+    ///
+    /// let settings = RetrySettings::default();
+    /// let policy = settings.policy().to_builder().classifier(|attempt: &Attempt<'_>| {
+    ///     attempt.path().starts_with("/legacy/").then_some(Verdict::Permanent)
+    /// });
+    /// let retry = settings.builder().policy(policy.build()?).build()?;
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     pub fn builder(&self) -> RetryMiddlewareBuilder {
         let mut builder = RetryMiddleware::builder(self.policy.clone())
             .buffer_body(self.buffer_body)
