@@ -32,7 +32,8 @@ impl HostPattern {
             .map(|port| Some(port).filter(|port| is_number(port))?.parse().ok())
             .map_or(Ok(None), |port| port.map(Some).ok_or(RULE))?;
         let is_foreign = |c: char| c.is_whitespace() || c.is_control() || r"*/?#@\".contains(c);
-        if host.contains(is_foreign) {
+        let is_address = host.starts_with('[') && host.ends_with(']');
+        if host.contains(is_foreign) || (host.contains(':') && !is_address) {
             return Err(RULE);
         }
         let url = Url::parse(&format!("http://{host}/")).map_err(|_| RULE)?;
@@ -40,7 +41,7 @@ impl HostPattern {
             return Err("only a domain has names below it");
         }
         let host = without_final_dot(url.host_str().ok_or(RULE)?);
-        if host.is_empty() || url.port().is_some() {
+        if host.is_empty() {
             return Err(RULE);
         }
         Ok(Self { host: host.to_owned(), is_suffix, port })
