@@ -2,9 +2,13 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use http::{HeaderMap, Method, StatusCode};
-use reqwest_typed_retry::test_util::{Reply, Script, seeded_jitter};
-use reqwest_typed_retry::{Attempt, Backoff, Jitter, Outcome, RetryPolicy, StopReason};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use reqwest_middleware::ClientBuilder;
+use reqwest_typed_retry::test_util::{Reply, Script, TestClock, seeded_jitter};
+use reqwest_typed_retry::{
+    ApiProfile, Attempt, Backoff, Jitter, Outcome, RetryMiddleware, RetryPolicy,
+    RetryRequestExt as _, StopReason,
+};
 
 use crate::support::{
     SCRIPTED, client, ms, no_waits, reply, requests, scripted, secs, server, stop_reason,
@@ -235,4 +239,55 @@ fn no_attempt_at_all_is_refused() {
     let error = RetryPolicy::builder().max_attempts(0).build().unwrap_err();
     assert_eq!(error.setting(), "max_attempts");
     assert!(RetryPolicy::new(0, ms(1), ms(2)).is_err());
+}
+
+// F146
+#[tokio::test(start_paused = true)]
+async fn bounds_beyond_all_time_are_only_long() {
+    let half = Duration::MAX / 2;
+    let mut rng = seeded_jitter(7);
+    let headers = HeaderMap::new();
+    for (shape, backoff) in backoffs(half, Duration::MAX, 2.0) {
+        let policy = || RetryPolicy::builder().backoff(backoff.clone()).jitter(Jitter::Full);
+        let longest = policy().unlimited_attempts().deadline(Duration::MAX).build().unwrap();
+        for number in 0..64 {
+            let outcome = Outcome::response(StatusCode::BAD_GATEWAY, &headers);
+            let class = longest.method_class(&Method::GET, &headers);
+            let attempt = Attempt::new(number, class, &Method::GET, outcome, UNIX_EPOCH);
+            assert!(longest.decide(&attempt, &mut rng).delay().is_some(), "{shape}, {number}");
+        }
+        // The same through a call, and against a deadline.
+        let script = Script::always(Reply::status(StatusCode::BAD_GATEWAY));
+        let client = scripted(policy().jitter(Jitter::None), &script);
+        for deadline in [secs(1), half] {
+            let response = client.get(SCRIPTED).retry_deadline(deadline).send().await.unwrap();
+            let stop = stop_reason(&response);
+            assert_eq!(stop, Some(StopReason::DeadlineWouldPass), "{shape}, {deadline:?}");
+        }
+        assert_eq!(script.received().len(), 2, "{shape}");
+    }
+}
+
+// F146
+#[tokio::test(start_paused = true)]
+async fn an_instant_at_the_end_of_time_is_only_far_away() {
+    let reset = HeaderName::from_static("x-ratelimit-reset");
+    for now in [UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(1 << 55)] {
+        for value in ["18446744073709551615", "99999999999999999999999999", "9223372036854775807"] {
+            let limited = Reply::status(StatusCode::FORBIDDEN)
+                .header(reset.clone(), HeaderValue::from_static(value));
+            let script = Script::always(limited);
+            let policy = no_waits().profile(ApiProfile::github()).build().unwrap();
+            let retry =
+                RetryMiddleware::builder(policy).wall_clock(TestClock::new(now).reader()).build();
+            let client = ClientBuilder::new(crate::support::http())
+                .with(retry.unwrap())
+                .with(script.clone())
+                .build();
+            let response = client.get(SCRIPTED).send().await.unwrap();
+            let stop = stop_reason(&response).unwrap();
+            assert!(matches!(stop, StopReason::ServerDelayTooLong { .. }), "{value}: {stop}");
+            assert_eq!(script.received().len(), 1, "{value}");
+        }
+    }
 }

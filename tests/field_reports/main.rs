@@ -19,5 +19,7 @@ mod exhaustion;
 mod method_safety;
 mod request_bodies;
 mod server_delay;
+mod setup;
+mod statuses;
 mod support;
 mod time_limits;

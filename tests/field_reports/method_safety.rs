@@ -1,8 +1,18 @@
 //! Section A: which requests may be sent again at all.
 
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures_util::future::join_all;
 use http::{HeaderMap, Method, StatusCode};
-use reqwest_typed_retry::{RetryTracker, RetryableMethod, StopReason};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest_middleware::ClientBuilder;
+use reqwest_typed_retry::{
+    DeliveryProof, FaultKind, FaultSet, KeyFormat, RetryMiddleware, RetryTracker, RetryableMethod,
+    StopReason,
+};
 
 use crate::support::{
     Act, CREATED, CUT, HANGING, RefusedPort, Seen, WireServer, client, no_waits, reply, requests,
@@ -97,6 +107,39 @@ async fn the_callers_key_goes_out_once_and_unchanged_each_time() {
     }
 }
 
+// F006
+#[tokio::test]
+async fn a_generated_key_never_takes_the_place_of_the_callers() {
+    for name in ["Idempotency-Key", "idempotency-key", "IDEMPOTENCY-KEY"] {
+        let server = server([reply(503), reply(200)]).await;
+        let client = client(no_waits().generate_idempotency_keys(KeyFormat::Quoted));
+        let post = client.post(server.uri()).header(name, "mine").body("charge");
+        assert_eq!(post.send().await.unwrap().status(), 200, "{name}");
+        let requests = requests(&server).await;
+        assert_eq!(requests.len(), 2, "{name}");
+        for request in requests {
+            let keys: Vec<_> = request.headers.get_all("idempotency-key").iter().collect();
+            assert_eq!(keys, ["mine"], "{name}");
+        }
+    }
+}
+
+// F007
+#[tokio::test]
+async fn a_charge_that_is_sent_again_is_the_same_charge_and_the_next_one_is_another() {
+    let server = server([500, 500, 200, 500, 500, 200].map(reply)).await;
+    let client = client(no_waits().generate_idempotency_keys(KeyFormat::Bare));
+    for _ in 0..2 {
+        let post = client.post(server.uri()).body("charge");
+        assert_eq!(post.send().await.unwrap().status(), 200);
+    }
+    let requests = requests(&server).await;
+    let keys: Vec<_> = requests.iter().map(|it| &it.headers["idempotency-key"]).collect();
+    let [first, second] = [keys[0], keys[3]];
+    assert_eq!(keys, [first, first, first, second, second, second]);
+    assert_ne!(first, second);
+}
+
 // F009
 #[tokio::test]
 async fn no_status_is_taken_for_a_promise_that_a_post_was_not_processed() {
@@ -113,6 +156,49 @@ async fn no_status_is_taken_for_a_promise_that_a_post_was_not_processed() {
             request.send().await.unwrap();
             assert_eq!(requests(&server).await.len(), sent, "{method} {status}");
         }
+    }
+}
+
+/// A server of HTTP/2 that resets the first stream with this reason, and answers the others.
+#[cfg(feature = "http2")]
+async fn resets_first(reason: h2::Reason) -> (String, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let acted = Arc::new(AtomicUsize::new(0));
+    let count = acted.clone();
+    tokio::spawn(async move {
+        let mut is_first = true;
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((_, mut respond))) = connection.accept().await {
+                if std::mem::take(&mut is_first) {
+                    respond.send_reset(reason);
+                } else {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    respond.send_response(http::Response::new(()), true).unwrap();
+                }
+            }
+        }
+    });
+    (url, acted)
+}
+
+// F011: every other reset, and GOAWAY, is in `tests/wire_faults`.
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn a_stream_that_the_server_refused_was_not_processed_and_a_cancelled_one_may_have_been() {
+    for (reason, status, handled) in
+        [(h2::Reason::REFUSED_STREAM, Some(StatusCode::OK), 1), (h2::Reason::CANCEL, None, 0)]
+    {
+        let (url, acted) = resets_first(reason).await;
+        let http = reqwest::Client::builder().no_proxy().http2_prior_knowledge();
+        let (http, proof) = DeliveryProof::build(http).unwrap();
+        let retry = RetryMiddleware::builder(no_waits().build().unwrap()).delivery_proof(proof);
+        let client = ClientBuilder::new(http).with(retry.build().unwrap()).build();
+        let result = client.post(url).body("order").send().await;
+        let answer = result.as_ref().ok().map(reqwest::Response::status);
+        assert_eq!(answer, status, "{reason:?}: {result:?}");
+        assert_eq!(acted.load(Ordering::SeqCst), handled, "{reason:?}");
     }
 }
 
@@ -163,5 +249,48 @@ fn the_class_of_a_request_is_known_before_it_is_sent() {
     ] {
         let found = policy(marked).method_class(&method, &HeaderMap::new());
         assert_eq!(found, class, "{method}, marked: {marked}");
+    }
+}
+
+/// Finds no address so often, and this one from then on.
+struct FailsFirst {
+    failures: usize,
+    asked: AtomicUsize,
+    address: SocketAddr,
+}
+
+impl Resolve for FailsFirst {
+    fn resolve(&self, _name: Name) -> Resolving {
+        let result: Result<Addrs, Box<dyn Error + Send + Sync>> =
+            if self.asked.fetch_add(1, Ordering::SeqCst) < self.failures {
+                Err("no such name".into())
+            } else {
+                Ok(Box::new(std::iter::once(self.address)))
+            };
+        Box::pin(std::future::ready(result))
+    }
+}
+
+// F139: for a POST it takes a proof of delivery.
+#[tokio::test]
+async fn a_name_that_is_not_found_is_asked_for_again_whatever_the_method() {
+    let permanent = || no_waits().retry_faults(FaultSet::transient().without(FaultKind::Dns));
+    for (label, policy, failures, asked, sent) in [
+        ("once", no_waits(), 1, 2, 1),
+        ("always", no_waits(), usize::MAX, 3, 0),
+        ("permanent by choice", permanent(), 1, 1, 0),
+    ] {
+        let server = server([reply(201)]).await;
+        let names = FailsFirst { failures, asked: AtomicUsize::new(0), address: *server.address() };
+        let names = Arc::new(names);
+        let http = reqwest::Client::builder().no_proxy().dns_resolver(names.clone());
+        let (http, proof) = DeliveryProof::build(http).unwrap();
+        let retry = RetryMiddleware::builder(policy.build().unwrap()).delivery_proof(proof);
+        let client = ClientBuilder::new(http).with(retry.build().unwrap()).build();
+        let url = format!("http://service.test:{}/", server.address().port());
+        let result = client.post(url).body("order").send().await;
+        assert_eq!(result.is_ok(), sent == 1, "{label}: {result:?}");
+        assert_eq!(names.asked.load(Ordering::SeqCst), asked, "{label}");
+        assert_eq!(requests(&server).await.len(), sent, "{label}");
     }
 }

@@ -11,9 +11,9 @@ use reqwest::Response;
 use reqwest_middleware::Error;
 use reqwest_typed_retry::test_util::{Reply, Script, TestClock, seeded_jitter};
 use reqwest_typed_retry::{
-    ApiProfile, Attempt, Backoff, DelaySource, Fault, FaultKind, Jitter, Outcome, RetryDecision,
-    RetryHistory, RetryMiddleware, RetryPolicy, ServerDelays, StopReason, Verdict, constants,
-    retry_after,
+    ApiProfile, Attempt, Backoff, DelayHint, DelaySource, Endpoint, Fault, FaultKind, HintUnit,
+    Jitter, Outcome, RetryDecision, RetryHistory, RetryMiddleware, RetryPolicy, ServerDelays,
+    StatusCondition, StopReason, Verdict, constants, retry_after,
 };
 use tokio::time::Instant;
 
@@ -139,6 +139,29 @@ async fn one_client_can_treat_hosts_differently() {
         let received = script.received();
         let received = received.iter().filter(|r| r.url.host_str() == Some(host));
         assert_eq!(received.count(), sent, "{host}");
+    }
+}
+
+// F014
+#[tokio::test(start_paused = true)]
+async fn one_client_can_have_a_policy_for_each_host() {
+    let script = Script::always(unavailable());
+    let often = constant_waits(ms(1)).max_attempts(5).build().unwrap();
+    let often = Endpoint::named("a").host("a.test").policy(often).build().unwrap();
+    let never = Endpoint::named("b").host("b.test").policy(RetryPolicy::never()).build().unwrap();
+    let retry = RetryMiddleware::builder(constant_waits(ms(7)).build().unwrap());
+    let retry = retry.endpoint(often).endpoint(never).build().unwrap();
+    let client = reqwest_middleware::ClientBuilder::new(crate::support::http())
+        .with(retry)
+        .with(script.clone())
+        .build();
+    for (host, sent, wait) in [("a.test", 5, ms(1)), ("b.test", 1, ms(0)), ("c.test", 3, ms(7))] {
+        client.get(format!("http://{host}/")).send().await.unwrap();
+        let received = script.received();
+        let of_host = received.iter().filter(|it| it.url.host_str() == Some(host));
+        let at: Vec<_> = of_host.map(|it| it.at).collect();
+        assert_eq!(at.len(), sent, "{host}");
+        assert!(at.windows(2).all(|pair| pair[1] - pair[0] == wait), "{host}: {at:?}");
     }
 }
 
@@ -272,6 +295,33 @@ async fn a_delay_over_the_limit_can_be_clamped_to_it_by_choice() {
     assert_eq!(waits(&script), [secs(30)]);
 }
 
+// F026
+#[tokio::test(start_paused = true)]
+async fn each_field_has_a_unit_and_a_place_in_one_order() {
+    let (azure, standard) = (ApiProfile::azure, ApiProfile::standard);
+    let short = ("retry-after-ms", "250");
+    let long = ("x-ms-retry-after-ms", "1500");
+    let seconds = ("retry-after", "5");
+    for (label, profile, sent, expected) in [
+        ("milliseconds and seconds", azure(), &[short, seconds][..], ms(250)),
+        ("seconds and milliseconds", azure(), &[seconds, short], ms(250)),
+        ("the other milliseconds", azure(), &[long], ms(1_500)),
+        ("the other milliseconds and seconds", azure(), &[seconds, long], ms(1_500)),
+        ("all", azure(), &[seconds, long, short], ms(250)),
+        ("seconds alone", azure(), &[seconds], secs(5)),
+        ("milliseconds that nobody named", standard(), &[short, long, seconds], secs(5)),
+        ("milliseconds that nobody named, alone", standard(), &[short], ms(13)),
+    ] {
+        let reply = sent.iter().fold(unavailable(), |reply, (name, value)| {
+            reply.header(HeaderName::from_static(name), HeaderValue::from_static(value))
+        });
+        let script = Script::new([reply, ok()]);
+        let policy = constant_waits(ms(13)).profile(profile);
+        scripted(policy, &script).get(SCRIPTED).send().await.unwrap();
+        assert_eq!(waits(&script), [expected], "{label}");
+    }
+}
+
 // F027
 #[tokio::test]
 async fn the_servers_directive_vetoes_and_promotes_but_lifts_no_limit() {
@@ -342,6 +392,56 @@ async fn the_date_of_a_stored_response_is_not_taken_for_now() {
             .build();
         client.get(SCRIPTED).send().await.unwrap();
         assert_eq!(waits(&script), [expected], "{label}");
+    }
+}
+
+/// A 403 with the instant when there is quota again, three seconds from now, and what is left of it.
+fn limited_until_later(now: SystemTime, left: Option<u16>) -> Reply {
+    let reset = now.duration_since(UNIX_EPOCH).unwrap().as_secs() + 3;
+    let reply = Reply::status(StatusCode::FORBIDDEN)
+        .header(HeaderName::from_static("x-ratelimit-reset"), reset);
+    match left {
+        Some(left) => reply.header(HeaderName::from_static("x-ratelimit-remaining"), left),
+        None => reply,
+    }
+}
+
+// F031: while something is left, the end of the window is no delay, unless the application says so.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_with_the_instant_of_new_quota_is_a_limit_and_a_plain_one_is_final() {
+    let now = UNIX_EPOCH + secs(1_800_000_000);
+    let reset = HeaderName::from_static("x-ratelimit-reset");
+    let whatever_is_left = || {
+        ApiProfile::standard()
+            .hint(DelayHint::new(reset.clone(), HintUnit::EpochSeconds))
+            .retry_statuses([StatusCode::FORBIDDEN], StatusCondition::WithServerDelay)
+    };
+    let forbidden = || Reply::status(StatusCode::FORBIDDEN);
+    for (label, profile, reply, expected) in [
+        ("all used up", ApiProfile::github(), limited_until_later(now, Some(0)), Some(secs(3))),
+        ("it says not", ApiProfile::github(), limited_until_later(now, None), Some(secs(3))),
+        ("some is left", ApiProfile::github(), limited_until_later(now, Some(5)), None),
+        (
+            "some is left, by choice",
+            whatever_is_left(),
+            limited_until_later(now, Some(5)),
+            Some(secs(3)),
+        ),
+        ("plain", ApiProfile::github(), forbidden(), None),
+        ("plain, by choice", whatever_is_left(), forbidden(), None),
+        ("no profile", ApiProfile::standard(), limited_until_later(now, Some(0)), None),
+    ] {
+        let script = Script::new([reply, ok()]);
+        let policy = constant_waits(ms(13)).profile(profile).build().unwrap();
+        let retry =
+            RetryMiddleware::builder(policy).wall_clock(TestClock::new(now).reader()).build();
+        let client = reqwest_middleware::ClientBuilder::new(crate::support::http())
+            .with(retry.unwrap())
+            .with(script.clone())
+            .build();
+        let response = client.get(SCRIPTED).send().await.unwrap();
+        assert_eq!(waits(&script), Vec::from_iter(expected), "{label}");
+        assert_eq!(response.status().is_success(), expected.is_some(), "{label}");
     }
 }
 

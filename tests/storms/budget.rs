@@ -485,7 +485,7 @@ async fn clients_that_failed_together_do_not_come_back_together() {
     }
 }
 
-// F129, as far as a policy can be chosen by request
+// F129, by request; by endpoint it is in `tests/endpoints`
 #[tokio::test(start_paused = true)]
 async fn a_policy_for_one_server_sends_nothing_again_to_another() {
     let upstream = Upstream::new(|arrival| (if arrival.index == 0 { BUSY } else { OK }, None));
