@@ -1,7 +1,7 @@
 //! Whose rules hold: the request beats the scope, the scope beats the endpoint, the endpoint beats the
 //! client. No sockets but where a proof needs one: the script answers, and time is tokio's own, paused.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -36,6 +36,15 @@ fn busy() -> Reply {
 fn http() -> Client {
     static HTTP: LazyLock<Client> = LazyLock::new(Client::new);
     HTTP.clone()
+}
+
+/// How long a call takes that only a deadline ends.
+async fn ends_after(call: impl Future<Output = Result<Response>>) -> Duration {
+    let started = tokio::time::Instant::now();
+    let result = tokio::time::timeout(ms(3_600_000), call).await;
+    let error = result.expect("nothing ends it").unwrap_err();
+    assert!(error.retry_error().unwrap().is_deadline(), "{error:?}");
+    started.elapsed()
 }
 
 // Who can have a policy
@@ -241,10 +250,7 @@ async fn no_retry_sends_once_and_keeps_all_else_of_the_policy_that_holds() {
 async fn a_request_that_is_sent_once_keeps_the_deadline_of_the_policy_that_holds() {
     let policy = RetryPolicy::builder().deadline(ms(300)).build().unwrap();
     let client = client(RetryMiddleware::builder(policy), &Script::always(Reply::hang()));
-    let started = tokio::time::Instant::now();
-    let error = client.get(URL).no_retry().send().await.unwrap_err();
-    assert!(error.retry_error().unwrap().is_deadline(), "{error:?}");
-    assert_eq!(started.elapsed(), ms(300));
+    assert_eq!(ends_after(client.get(URL).no_retry().send()).await, ms(300));
 }
 
 #[tokio::test(start_paused = true)]
@@ -340,11 +346,23 @@ async fn the_deadline_of_a_scope_tightens_that_of_the_request_and_never_loosens_
         if let Some(deadline) = requests {
             request = request.retry_deadline(ms(deadline));
         }
-        let started = tokio::time::Instant::now();
         let scope = RetryScope::new().deadline_in(ms(scopes));
-        let error = scope.run(request.send()).await.unwrap_err();
-        assert!(error.retry_error().unwrap().is_deadline(), "{label}: {error:?}");
-        assert_eq!(started.elapsed(), ms(expected), "{label}");
+        assert_eq!(ends_after(scope.run(request.send())).await, ms(expected), "{label}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_of_a_scope_tightens_that_of_a_session_too() {
+    let client =
+        client(RetryMiddleware::builder(RetryPolicy::never()), &Script::always(Reply::hang()));
+    for (sessions, scopes, expected) in [(900, 300, 300), (300, 900, 300)] {
+        let policy = RetryPolicy::builder().deadline(ms(sessions)).build().unwrap();
+        let session = SharedSession::new(policy);
+        // A deadline of the request has no effect here.
+        let request = client.get(URL).retry_session(&session).retry_deadline(ms(1));
+        let scope = RetryScope::new().deadline_in(ms(scopes));
+        let took = ends_after(scope.run(request.send())).await;
+        assert_eq!(took, ms(expected), "{sessions}, {scopes}");
     }
 }
 
@@ -352,8 +370,8 @@ async fn the_deadline_of_a_scope_tightens_that_of_the_request_and_never_loosens_
 async fn a_deadline_of_nothing_sends_nothing() {
     let script = Script::always(busy());
     let client = client(RetryMiddleware::builder(RetryPolicy::default()), &script);
-    let error = client.get(URL).retry_deadline(Duration::ZERO).send().await.unwrap_err();
-    assert!(error.retry_error().unwrap().is_deadline(), "{error:?}");
+    let call = client.get(URL).retry_deadline(Duration::ZERO).send();
+    assert_eq!(ends_after(call).await, Duration::ZERO);
     assert_eq!(script.received().len(), 0);
 }
 
@@ -376,10 +394,10 @@ impl Middleware for CutAfter {
 /// A limit of somebody, if he has said one.
 type Said = Option<u64>;
 
-/// How much of a body is read, by the cuts that are noticed: 0, 10 or 100 bytes.
+/// How much of a body is read, by the cuts that are noticed: nothing, 10 or 100 bytes.
 async fn read(request: Said, endpoint: Said, client: Said, scope: Option<RetryPolicy>) -> u64 {
     let mut noticed = Vec::new();
-    for cut in [5, 50, 500] {
+    for cut in [0, 5, 50, 500] {
         let mut rules = Endpoint::named("e").path("/path");
         if let Some(limit) = endpoint {
             rules = rules.buffer_body(limit);
@@ -401,9 +419,9 @@ async fn read(request: Said, endpoint: Said, client: Said, scope: Option<RetryPo
         noticed.push(result.is_err());
     }
     match noticed[..] {
-        [false, false, false] => 0,
-        [true, false, false] => 10,
-        [true, true, false] => 100,
+        [false, false, false, false] => 0,
+        [true, true, false, false] => 10,
+        [true, true, true, false] => 100,
         _ => u64::MAX,
     }
 }
@@ -597,6 +615,47 @@ async fn of_two_calls_of_one_method_the_later_counts() {
     let cut = ClientBuilder::new(http()).with(retry).with(CutAfter(50)).build();
     assert!(cut.get(URL).buffer_body(0).buffer_body(100).send().await.is_err());
     assert!(cut.get(URL).buffer_body(100).buffer_body(0).send().await.is_ok());
+}
+
+/// Before each send it makes a call of its own, with all that the request carries.
+struct Carries(ClientWithMiddleware);
+
+#[async_trait]
+impl Middleware for Carries {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let own = self.0.post("http://tokens.test/").build().unwrap();
+        self.0.execute_with_extensions(own, &mut extensions.clone()).await?;
+        next.run(request, extensions).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_request_asks_is_not_asked_of_another_client_on_its_way() {
+    let (script, tokens) = (Script::always(busy()), Script::always(busy()));
+    let own = Giver::Client.builder().assume_idempotent(true).build().unwrap();
+    let carries = Carries(client(RetryMiddleware::builder(own), &tokens));
+    let retry = RetryMiddleware::builder(Giver::Client.builder().build().unwrap()).build().unwrap();
+    let chain = ClientBuilder::new(http()).with(retry).with(carries).with(script.clone());
+    let client = chain.build();
+    let key = IdempotencyKey::new("order-17", KeyFormat::Bare).unwrap();
+    let policy = Giver::Request.builder().build().unwrap();
+    for (label, request, sends) in [
+        ("a policy", client.get(URL).retry_policy(policy), 6),
+        ("once", client.get(URL).no_retry(), 1),
+        ("a key", client.post(URL).idempotency_key(key), 2),
+    ] {
+        let before = (script.received().len(), tokens.received().len());
+        request.send().await.unwrap();
+        assert_eq!(script.received().len() - before.0, sends, "{label}");
+        let own = tokens.received().split_off(before.1);
+        assert_eq!(own.len(), 2 * sends, "{label}: two for each send");
+        assert!(own.iter().all(|it| !it.headers.contains_key("idempotency-key")), "{label}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

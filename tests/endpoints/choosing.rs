@@ -12,11 +12,12 @@ use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_typed_retry::test_util::Script;
 use reqwest_typed_retry::{
-    Endpoint, EndpointBuilder, KeyFormat, RetryMiddleware, RetryMiddlewareBuilder, RetryPolicy,
-    RetryRequestExt as _, SharedSession,
+    Backoff, Endpoint, EndpointBuilder, KeyFormat, RetryMiddleware, RetryMiddlewareBuilder,
+    RetryPolicy, RetryRequestExt as _, RetryScope, SharedSession,
 };
+use tokio_util::sync::CancellationToken;
 
-use crate::{BeforeSend, Names, URL, at, busy, chain, client, fine, http, sends, spec};
+use crate::{BeforeSend, Told, URL, at, busy, chain, client, fine, http, ms, sends, spec};
 
 fn retry(count: u32) -> RetryMiddlewareBuilder {
     RetryMiddleware::builder(sends(count).build().unwrap()).without_budget()
@@ -36,8 +37,8 @@ proptest! {
         request in spec::requests(),
     ) {
         const CLIENTS: u32 = 7;
-        let names = Names::default();
-        let mut retry = retry(CLIENTS).observer(names.clone());
+        let told = Told::default();
+        let mut retry = retry(CLIENTS).observer(told.clone());
         for (at, spec) in (0..).zip(&specs) {
             let endpoint = spec.builder(&format!("number {at}"));
             let own = with_sends(endpoint.clone(), at + 2);
@@ -55,7 +56,7 @@ proptest! {
         runtime.block_on(client.execute(request.build())).unwrap();
         prop_assert_eq!(script.received().len(), usize::try_from(expected).unwrap());
         let name = first.map(|at| format!("number {at}"));
-        prop_assert_eq!(names.take(), vec![name; script.received().len()]);
+        prop_assert_eq!(told.attempts(), vec![name; script.received().len()]);
     }
 }
 
@@ -84,15 +85,15 @@ async fn the_order_in_which_endpoints_are_added_decides_not_how_narrow_they_are(
 
 #[tokio::test(start_paused = true)]
 async fn the_last_of_very_many_endpoints_is_found_and_told_like_any_other() {
-    let names = Names::default();
-    let retry = (0..1_000).fold(retry(1).observer(names.clone()), |retry, number| {
+    let told = Told::default();
+    let retry = (0..1_000).fold(retry(1).observer(told.clone()), |retry, number| {
         retry.endpoint(with_sends(at(&format!("/{number}")), 2))
     });
     let script = Script::always(busy());
     let client = client(retry, &script);
     for number in [0, 255, 256, 999] {
         assert_eq!(sent(&client, &format!("http://h.test/{number}"), &script).await, 2);
-        assert_eq!(names.take(), vec![Some(format!("/{number}")); 2]);
+        assert_eq!(told.attempts(), vec![Some(format!("/{number}")); 2]);
     }
 }
 
@@ -112,9 +113,9 @@ async fn the_endpoint_is_that_of_the_request_as_the_caller_made_it_whatever_is_s
     for (label, caller, sent_path, count) in
         [("into it", "/outside", "/inside", 2), ("out of it", "/inside", "/outside", 4)]
     {
-        let names = Names::default();
+        let told = Told::default();
         let inside = with_sends(at("/inside").method(Method::GET), 4);
-        let retry = retry(2).endpoint(inside).observer(names.clone());
+        let retry = retry(2).endpoint(inside).observer(told.clone());
         let script = Script::always(busy());
         let moves = BeforeSend(move |request: &mut Request| {
             request.url_mut().set_path(sent_path);
@@ -127,7 +128,7 @@ async fn the_endpoint_is_that_of_the_request_as_the_caller_made_it_whatever_is_s
         assert!(received.iter().all(|it| it.url.path() == sent_path), "{label}: {received:?}");
         assert_eq!(received.len(), count, "{label}");
         let name = (caller == "/inside").then(|| "/inside".to_owned());
-        assert_eq!(names.take(), vec![name; count], "{label}");
+        assert_eq!(told.attempts(), vec![name; count], "{label}");
     }
 }
 
@@ -180,19 +181,19 @@ async fn a_closure_sees_the_callers_fields_and_body_and_nothing_that_the_retry_a
 
 #[tokio::test(start_paused = true)]
 async fn two_calls_at_once_are_of_the_endpoint_of_each() {
-    let names = Names::default();
+    let told = Told::default();
     let retry = retry(1).endpoint(with_sends(at("/a"), 2)).endpoint(with_sends(at("/b"), 3));
     let script = Script::always(busy());
-    let client = client(retry.observer(names.clone()), &script);
+    let client = client(retry.observer(told.clone()), &script);
     let call = |path| client.get(format!("http://h.test{path}")).send();
     let (a, b) = join(call("/a"), call("/b")).await;
     assert_eq!([a.unwrap().status(), b.unwrap().status()], [StatusCode::SERVICE_UNAVAILABLE; 2]);
     let of = |path| script.received().iter().filter(|it| it.url.path() == path).count();
     assert_eq!((of("/a"), of("/b")), (2, 3));
-    let mut told = names.take();
-    told.sort();
+    let mut names = told.attempts();
+    names.sort();
     let [a, b] = ["/a", "/b"].map(|name| Some(name.to_owned()));
-    assert_eq!(told, [a.clone(), a, b.clone(), b.clone(), b]);
+    assert_eq!(names, [a.clone(), a, b.clone(), b.clone(), b]);
 }
 
 /// Asks for a token before each send, by a client of its own.
@@ -214,15 +215,15 @@ impl Middleware for Authorises {
 #[tokio::test(start_paused = true)]
 async fn a_client_inside_another_has_its_own_endpoints_and_no_others() {
     let (script, tokens) = (Script::always(busy()), Script::always(busy()));
-    let (names, token_names) = (Names::default(), Names::default());
+    let (told, token_told) = (Told::default(), Told::default());
     let own = retry(1).endpoint(with_sends(Endpoint::named("tokens").host("tokens.test"), 2));
-    let authorises = Authorises(client(own.observer(token_names.clone()), &tokens));
-    let outer = retry(1).endpoint(with_sends(at("/inside"), 3)).observer(names.clone());
+    let authorises = Authorises(client(own.observer(token_told.clone()), &tokens));
+    let outer = retry(1).endpoint(with_sends(at("/inside"), 3)).observer(told.clone());
     let client = chain(outer).with(authorises).with(script.clone()).build();
     client.get("http://h.test/inside").send().await.unwrap();
     assert_eq!((script.received().len(), tokens.received().len()), (3, 6));
-    assert_eq!(names.take(), vec![Some("/inside".to_owned()); 3]);
-    assert_eq!(token_names.take(), vec![Some("tokens".to_owned()); 6]);
+    assert_eq!(told.attempts(), vec![Some("/inside".to_owned()); 3]);
+    assert_eq!(token_told.attempts(), vec![Some("tokens".to_owned()); 6]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,18 +240,53 @@ async fn of_two_layers_in_one_chain_only_the_outer_ones_endpoints_hold() {
     }
 }
 
+fn cut() -> std::io::Error {
+    std::io::ErrorKind::ConnectionReset.into()
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_session_is_told_of_by_the_endpoint_of_each_of_its_requests() {
-    let names = Names::default();
-    let retry = retry(1).endpoint(with_sends(at("/a"), 2)).observer(names.clone());
+    let told = Told::default();
+    let retry = retry(1).endpoint(with_sends(at("/a"), 2)).observer(told.clone());
     let client = client(retry, &Script::always(fine()));
     let session = SharedSession::new(sends(9).build().unwrap());
-    let cut = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     for (path, name) in [("/a", Some("/a")), ("/b", None), ("/a/b", Some("/a"))] {
         let request = client.get(format!("http://h.test{path}")).retry_session(&session);
         request.send().await.unwrap();
         session.resend_after(cut()).await.unwrap();
         // Once by its head, and once by its body.
-        assert_eq!(names.take(), vec![name.map(str::to_owned); 2], "{path}");
+        assert_eq!(told.attempts(), vec![name.map(str::to_owned); 2], "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_wait_is_cancelled_is_told_of_by_its_endpoint() {
+    for (label, cancelled_at) in [("before the wait", ms(0)), ("in the wait", ms(10))] {
+        let told = Told::default();
+        let retry = retry(1).endpoint(with_sends(at("/a"), 2)).observer(told.clone());
+        let client = client(retry, &Script::always(fine()));
+        let policy = sends(9).backoff(Backoff::constant(ms(1_000))).build().unwrap();
+        let session = SharedSession::new(policy);
+        client.get("http://h.test/a").retry_session(&session).send().await.unwrap();
+        let gone = CancellationToken::new();
+        let cancels = async {
+            tokio::time::sleep(cancelled_at).await;
+            gone.cancel();
+        };
+        let waits = RetryScope::new().cancel_on(gone.clone()).run(session.resend_after(cut()));
+        let ((), result) = join(cancels, waits).await;
+        assert!(result.is_err(), "{label}");
+        assert_eq!(told.given_up(), [Some("/a".to_owned())], "{label}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_given_up_is_told_of_by_its_endpoint() {
+    let told = Told::default();
+    let retry = retry(2).endpoint(with_sends(at("/a"), 3)).observer(told.clone());
+    let client = client(retry, &Script::always(busy()));
+    for (path, name) in [("/a", Some("/a")), ("/b", None)] {
+        client.get(format!("http://h.test{path}")).send().await.unwrap();
+        assert_eq!(told.given_up(), [name.map(str::to_owned)], "{path}");
     }
 }

@@ -18,7 +18,7 @@ use reqwest::{Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
-    AttemptRecord, Backoff, Endpoint, EndpointBuilder, Jitter, ObservedCall,
+    AttemptRecord, Backoff, Endpoint, EndpointBuilder, Jitter, ObservedCall, RetryHistory,
     RetryMiddlewareBuilder, RetryObserver, RetryPolicy, RetryPolicyBuilder,
 };
 
@@ -66,20 +66,33 @@ fn client(retry: RetryMiddlewareBuilder, script: &Script) -> ClientWithMiddlewar
     chain(retry).with(script.clone()).build()
 }
 
-/// Takes down the endpoint of each attempt, as an observer is told it.
-#[derive(Clone, Default)]
-struct Names(Arc<Mutex<Vec<Option<String>>>>);
+type Names = Vec<Option<String>>;
 
-impl Names {
+/// Takes down the endpoint that an observer is told: of each attempt, and of each call that is given up.
+#[derive(Clone, Default)]
+struct Told {
+    attempts: Arc<Mutex<Names>>,
+    given_up: Arc<Mutex<Names>>,
+}
+
+impl Told {
     /// Those since the last call of this.
-    fn take(&self) -> Vec<Option<String>> {
-        std::mem::take(&mut *self.0.lock().unwrap())
+    fn attempts(&self) -> Names {
+        std::mem::take(&mut *self.attempts.lock().unwrap())
+    }
+
+    fn given_up(&self) -> Names {
+        std::mem::take(&mut *self.given_up.lock().unwrap())
     }
 }
 
-impl RetryObserver for Names {
+impl RetryObserver for Told {
     fn attempt_ended(&self, call: &ObservedCall<'_>, _attempt: &AttemptRecord) {
-        self.0.lock().unwrap().push(call.endpoint().map(str::to_owned));
+        self.attempts.lock().unwrap().push(call.endpoint().map(str::to_owned));
+    }
+
+    fn gave_up(&self, call: &ObservedCall<'_>, _history: &RetryHistory) {
+        self.given_up.lock().unwrap().push(call.endpoint().map(str::to_owned));
     }
 }
 

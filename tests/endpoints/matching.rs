@@ -41,6 +41,7 @@ fn a_host_is_one_host_or_all_below_a_domain() {
         ("api.test", "https://api.test:8443/", true),
         ("api.test", "http://API.Test./", true),
         ("Api.TEST.", "http://api.test/", true),
+        ("api.test", "http://api.test../", false), // one dot is the root, two are no name
         ("api.test", "http://www.api.test/", false),
         ("api.test", "http://myapi.test/", false),
         ("api.test", "http://api.test.evil.test/", false),
