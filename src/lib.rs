@@ -69,7 +69,7 @@
 //! | `not resent` | DEBUG | the same | … because it might take effect twice, was not to be sent again at all, or was cancelled |
 //! | `recovered` | DEBUG | `attempts`, `method`, `origin`, `endpoint`, `outcome`, `elapsed` | a call ends well after a resend: by a status below 500 that is not 408, 425 or 429 |
 //! | `nested retry middleware passes through` | DEBUG | | a second one in the same chain |
-//! | `not_processed_statuses has no effect without a delivery proof` | DEBUG | | once a middleware: by [`RetryMiddleware::new`], or the first request or [`RetryScope`] that brings such a policy |
+//! | `not_processed_statuses has no effect without a delivery proof` | DEBUG | | once a middleware: by [`RetryMiddleware::new`], or with the first call under such a policy |
 //!
 //! `endpoint` is the name of the request's [`Endpoint`], and is not there without one.
 //!
