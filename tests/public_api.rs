@@ -50,7 +50,7 @@ fn the_documented_defaults_are_the_defaults() {
         retry_faults: {Dns, Connect, Timeout, ConnectionLost, Refused, Protocol, Body}, \
         not_processed_statuses: {}, \
         idempotency_key_fields: [\"idempotency-key\"], \
-        honour_idempotency_keys: false, \
+        honour_idempotency_keys: None, \
         generate_idempotency_keys: None, \
         assume_idempotent: false, \
         server_delays: UpTo(60s), \

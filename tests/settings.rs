@@ -107,7 +107,8 @@ const REFUSED: &[(&str, &str)] = &[
         "budget.refill_per_answer = 'much'",
         "budget.refill_per_answer is \"much\", but it must be a number",
     ),
-    ("budget = 'off'", "budget is \"off\", but it must be a table of settings"),
+    ("budget = 'off'", "budget is \"off\", but it must be a table of settings, or \"none\""),
+    ("cooldown = 'no'", "cooldown is \"no\", but it must be true or false"),
     ("cooldown = 1", "cooldown is 1, but it must be true or false"),
     (
         "attempt_header = 'x y'",
@@ -140,6 +141,11 @@ const REFUSED: &[(&str, &str)] = &[
          or \"1m 30s\", or \"none\"",
     ),
     (
+        "policy.deadline = '1M'",
+        "policy.deadline is \"1M\", but it must be a duration with its unit, such as \"250ms\", \"30s\" \
+         or \"1m 30s\", or \"none\"",
+    ),
+    (
         "drain.time = '0'",
         "drain.time is \"0\", but it must be a duration with its unit, such as \"250ms\", \"30s\" or \
          \"1m 30s\"",
@@ -162,20 +168,20 @@ const REFUSED: &[(&str, &str)] = &[
         "budget.refill_after is 10ms, but it must be at least 1s: less would leave no budget",
     ),
     // Typos.
-    ("drain.byte = 1", "drain.byte is 1, but there is no such setting: there are bytes, time"),
+    ("drain.byte = 1", "drain.byte is unknown, but the settings here are bytes, time"),
     (
         "budget.size = 1",
-        "budget.size is 1, but there is no such setting: there are capacity, refill_per_answer, \
+        "budget.size is unknown, but the settings here are capacity, refill_per_answer, \
          refill_after",
     ),
     (
         "max_attempts = 3",
-        "max_attempts is 3, but there is no such setting: there are policy, buffer_body, drain, \
+        "max_attempts is unknown, but the settings here are policy, buffer_body, drain, \
          budget, cooldown, wrap_errors, attempt_header, endpoint",
     ),
     (
         "policy.max_retry = 3",
-        "policy.max_retry is 3, but there is no such setting: there are max_attempts, backoff, \
+        "policy.max_retry is unknown, but the settings here are max_attempts, backoff, \
          throttle_backoff, jitter, retry_statuses, retry_faults, not_processed_statuses, \
          honour_idempotency_keys, idempotency_key_fields, generate_idempotency_keys, \
          assume_idempotent, server_delays, attempt_timeout, head_timeout, deadline, profile",
@@ -191,6 +197,20 @@ const REFUSED: &[(&str, &str)] = &[
         "policy.throttle_backoff.max_delay is 1s, but it must not be shorter than the base delay of 10s",
     ),
     (
+        "policy.backoff = { kind = 'decorrelated', base_delay = '10s', max_delay = '1s' }",
+        "policy.backoff.max_delay is 1s, but it must not be shorter than the base delay of 10s",
+    ),
+    (
+        "policy.backoff.kind = 1",
+        "policy.backoff.kind is 1, but it must be one of \"constant\", \"linear\", \"exponential\", \
+         \"decorrelated\", \"schedule\"",
+    ),
+    (
+        "policy.backoff.base_delay = '1s'",
+        "policy.backoff.kind is missing, but it must be one of \"constant\", \"linear\", \
+         \"exponential\", \"decorrelated\", \"schedule\"",
+    ),
+    (
         "policy.backoff = { kind = 'decorrelated', base_delay = '10s' }",
         "policy.backoff.max_delay is missing, but there is no default for it",
     ),
@@ -204,7 +224,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "policy.backoff = { kind = 'linear', base_delay = '1s', max_delay = '10s', factor = 2 }",
-        "policy.backoff.factor is 2, but there is no such setting: there are kind, base_delay, max_delay",
+        "policy.backoff.factor is unknown, but the settings here are kind, base_delay, max_delay",
     ),
     (
         "policy.backoff = { kind = 'exponential', base_delay = 'NaN', max_delay = '10s' }",
@@ -271,13 +291,59 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "policy.generate_idempotency_keys = true",
-        "policy.generate_idempotency_keys is true, but it must be a text, or \"none\"",
+        "policy.generate_idempotency_keys is true, but it must be one of \"quoted\", \"bare\", or \"none\"",
     ),
     (
         "policy.generate_idempotency_keys = 'bare'\npolicy.idempotency_key_fields = []",
         "policy.idempotency_key_fields is [], but keys that are generated need a field to go into",
     ),
+    (
+        "policy.generate_idempotency_keys = 'bare'\npolicy.honour_idempotency_keys = false",
+        "policy.honour_idempotency_keys is false, but keys that are generated need a server that honours \
+         them",
+    ),
+    (
+        "policy.honour_idempotency_keys = 'yes'",
+        "policy.honour_idempotency_keys is \"yes\", but it must be true, false or \"by_profile\"",
+    ),
+    (
+        "attempt_header = 'X-Key'\npolicy.idempotency_key_fields = ['y-key', 'x-key']",
+        "attempt_header is \"x-key\", but it is a field for idempotency keys: each attempt would have \
+         another key",
+    ),
+    (
+        "attempt_header = 'x-key'\n\
+         endpoint = { name = 'a', path = '/a', policy.idempotency_key_fields = 'x-key' }",
+        "attempt_header is \"x-key\", but it is a field for idempotency keys: each attempt would have \
+         another key",
+    ),
+    (
+        "attempt_header = 'content-length'",
+        "attempt_header is \"content-length\", but it has a meaning of its own for the message",
+    ),
+    (
+        "attempt_header = 'None'",
+        "attempt_header is \"None\", but it must be the name of a header field, or \"none\"",
+    ),
+    (
+        "policy.idempotency_key_fields = 'none'",
+        "policy.idempotency_key_fields is \"none\", but it must be the name of a header field",
+    ),
     // Profiles.
+    (
+        "policy.profile.retry_with_honoured_key = 409\npolicy.profile.honours_idempotency_keys = false",
+        "policy.profile.honours_idempotency_keys is false, but retry_with_honoured_key says that the API \
+         honours them",
+    ),
+    (
+        "policy.profile.hint = { field = 'a', unit = 'seconds', only_if = { field = 'b', is = '0', or = 1 } }",
+        "policy.profile.hint.0.only_if.or is unknown, but the settings here are field, is",
+    ),
+    (
+        "policy.profile.hint = [{ field = 'a', unit = 'seconds' }, { field = 'a', unit = 'millis', gate = 1 }]",
+        "policy.profile.hint.1.gate is unknown, but the settings here are field, unit, only_if, \
+         unless_left",
+    ),
     (
         "policy.profile = 'anthropics'",
         "policy.profile is \"anthropics\", but it must be one of \"standard\", \"openai\", \"azure\", \
@@ -286,16 +352,16 @@ const REFUSED: &[(&str, &str)] = &[
     ("policy.profile = 7", "policy.profile is 7, but it must be a name or a table"),
     (
         "policy.profile.hint = { field = 'x', unit = 'minutes' }",
-        "policy.profile.hint.unit is \"minutes\", but it must be one of \"seconds\", \
+        "policy.profile.hint.0.unit is \"minutes\", but it must be one of \"seconds\", \
          \"decimal_seconds\", \"millis\", \"epoch_seconds\", \"epoch_millis\", \"rfc3339\", \"go_duration\"",
     ),
     (
         "policy.profile.hint = { field = 'x' }",
-        "policy.profile.hint.unit is missing, but there is no default for it",
+        "policy.profile.hint.0.unit is missing, but there is no default for it",
     ),
     (
         "policy.profile.hint = { field = 'x', unit = 'millis', unless_left = 'y', only_if = { field = 'y', is = '0' } }",
-        "policy.profile.hint.unless_left is \"y\", but a hint has one condition: only_if or unless_left",
+        "policy.profile.hint.0.unless_left is \"y\", but a hint has one condition: only_if or unless_left",
     ),
     (
         "policy.profile.retry_always = [302]",
@@ -303,7 +369,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "policy.profile.retry = [503]",
-        "policy.profile.retry is [503], but there is no such setting: there are hint_before, hint, \
+        "policy.profile.retry is unknown, but the settings here are hint_before, hint, \
          verdict_field, retry_always, retry_with_server_delay, retry_with_honoured_key, \
          not_processed_statuses, honours_idempotency_keys",
     ),
@@ -311,17 +377,30 @@ const REFUSED: &[(&str, &str)] = &[
     ("endpoint = [{ host = 'a' }]", "endpoint.0.name is missing, but there is no default for it"),
     (
         "endpoint = [{ name = '', host = 'a' }]",
-        "endpoint.name is \"\", but it must not be empty: it is what reports call the endpoint",
+        "endpoint.name is \"\", but reports call it so: it must be up to 64 letters, digits, spaces and -_./:",
     ),
     (
         "endpoint = [{ name = 'a' }]",
-        "endpoint.a.conditions is 0, but without any, it would match every request: the client's own \
+        "endpoint.a.conditions is none, but without any, it would match every request: the client's own \
          policy does",
     ),
     (
         "endpoint = [{ name = 'a', host = 'https://a' }]",
         "endpoint.a.host is \"https://a\", but it must be a host such as api.test, api.test:8080 or \
          *.api.test, without a scheme or a path",
+    ),
+    (
+        "endpoint = [{ name = 'a', host = 'a.test,b.test' }]",
+        "endpoint.a.host is \"a.test,b.test\", but it must be a host such as api.test, api.test:8080 or \
+         *.api.test, without a scheme or a path",
+    ),
+    (
+        "endpoint = [{ name = 'a', path = '/a,/b' }]",
+        "endpoint.a.path is \"/a,/b\", but it must be one path: several are several settings",
+    ),
+    (
+        "endpoint = [{ name = 'a', path = '/a*/' }]",
+        "endpoint.a.path is \"/a*/\", but it is a prefix already: leave out the *",
     ),
     (
         "endpoint = [{ name = 'a', method = 'post' }]",
@@ -345,7 +424,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "endpoint = [{ name = 'a', path = '/a', polcy = {} }]",
-        "endpoint.a.polcy is {}, but there is no such setting: there are name, method, host, path, \
+        "endpoint.a.polcy is unknown, but the settings here are name, method, host, path, \
          buffer_body, drain, policy",
     ),
     (
@@ -376,6 +455,18 @@ fn each_option_of_the_middleware_is_the_same_in_a_file_and_in_code() {
     let budget = budget.refill_after(Duration::from_secs(9)).build().unwrap();
     for (text, expected) in [
         ("", builder()),
+        ("buffer_body = ' 7 '", builder().buffer_body(7)),
+        ("cooldown = 'false'", builder()),
+        ("cooldown = ' TRUE '", builder().cooldown(Cooldown::by_origin())),
+        ("budget.refill_per_answer = '0.2'", builder()),
+        (
+            "drain = { bytes = 7, time = '9ms' }\n\
+             endpoint = [{ name = 'a', path = '/a', drain.bytes = 8 }, { name = 'b', path = '/b', drain.time = '8ms' }]",
+            builder()
+                .drain(drain(7, 9))
+                .endpoint(Endpoint::named("a").path("/a").drain(drain(8, 9)).build().unwrap())
+                .endpoint(Endpoint::named("b").path("/b").drain(drain(7, 8)).build().unwrap()),
+        ),
         ("buffer_body = 7", builder().buffer_body(7)),
         ("drain = { bytes = 7, time = '9ms' }", builder().drain(drain(7, 9))),
         ("drain = { bytes = 7 }", builder().drain(drain(7, 1_000))),
@@ -463,6 +554,29 @@ fn each_setting_of_a_policy_is_the_same_in_a_file_and_in_code() {
             new().retry_faults(faults(&[FaultKind::Dns, FaultKind::Tls])),
         ),
         (
+            "retry_faults = ['tls', 'transient']",
+            new().retry_faults(FaultSet::transient().with(FaultKind::Tls)),
+        ),
+        (
+            "backoff = { kind = 'exponential', base_delay = '1s', max_delay = '1m', factor = '3' }",
+            new().backoff(Backoff::exponential(second, minute).unwrap().with_factor(3.0).unwrap()),
+        ),
+        ("profile.retry_with_honoured_key = []\nprofile.honours_idempotency_keys = false", new()),
+        (
+            "profile.hint = { field = 'a', unit = 'seconds', only_if = { field = 'b', is = 0 } }",
+            new().profile(
+                ApiProfile::standard()
+                    .hint(DelayHint::new(field("a"), HintUnit::Seconds).only_if(field("b"), "0")),
+            ),
+        ),
+        // Whatever the order, it is GitHub's.
+        (
+            "profile.retry_with_server_delay = [429, 403]\n\
+             profile.hint = { field = 'x-ratelimit-reset', unit = 'epoch_seconds', \
+             unless_left = 'x-ratelimit-remaining' }",
+            new().profile(ApiProfile::github()),
+        ),
+        (
             "retry_faults = ['transient', 'tls']",
             new().retry_faults(FaultSet::transient().with(FaultKind::Tls)),
         ),
@@ -470,6 +584,16 @@ fn each_setting_of_a_policy_is_the_same_in_a_file_and_in_code() {
         ("server_delays.up_to = '1s'", new().server_delays(ServerDelays::UpTo(second))),
         ("server_delays.clamped_to = '1s'", new().server_delays(ServerDelays::ClampedTo(second))),
         ("honour_idempotency_keys = true", new().honour_idempotency_keys(true)),
+        ("honour_idempotency_keys = 'True'", new().honour_idempotency_keys(true)),
+        ("honour_idempotency_keys = 'by_profile'", new()),
+        (
+            "honour_idempotency_keys = false\nprofile = 'stripe'",
+            new().honour_idempotency_keys(false).profile(ApiProfile::stripe()),
+        ),
+        ("assume_idempotent = 'false'", new()),
+        ("deadline = ' 1m '", new().deadline(minute)),
+        ("deadline = '1min'", new().deadline(minute)),
+        ("deadline = '1day'", new().deadline(24 * 60 * minute)),
         ("assume_idempotent = true", new().assume_idempotent(true)),
         (
             "idempotency_key_fields = ['X-Key', 'y-key']",
@@ -576,23 +700,46 @@ fn what_an_endpoint_leaves_out_is_as_the_client_has_it_wherever_that_stands_in_t
 }
 
 #[test]
-fn a_null_is_what_none_is_and_a_name_can_not_be_there_twice() {
+fn a_null_is_refused_and_a_name_can_not_be_there_twice() {
     let load = |text: &str| serde_json::from_str::<RetrySettings>(text);
-    let none = load(r#"{ "policy": { "deadline": null }, "attempt_header": null }"#).unwrap();
-    assert_eq!(none, RetrySettings::default());
+    let null = "is null, but that says nothing: leave it out, or write \"none\" where it can be";
     for (text, expected) in [
-        (r#"{ "policy": null }"#, "policy is null, but it must be a table of settings"),
-        (
-            r#"{ "policy": { "jitter": null } }"#,
-            "policy.jitter is null, but it must be \"equal\", \"full\", \"none\", or a share between 0 and 1",
-        ),
-        (r#"{ "cooldown": true, "cooldown": true }"#, "cooldown is there twice"),
+        (r#"{ "policy": null }"#, &*format!("policy {null}")),
+        (r#"{ "policy": { "deadline": null } }"#, &format!("policy.deadline {null}")),
+        (r#"{ "policy": { "profile": null } }"#, &format!("policy.profile {null}")),
+        (r#"{ "attempt_header": null }"#, &format!("attempt_header {null}")),
+        (r#"{ "budget": null }"#, &format!("budget {null}")),
+        (r#"{ "endpoint": null }"#, &format!("endpoint {null}")),
+        (r#"{ "cooldown": true, "cooldown": true }"#, "\"cooldown\" is there twice"),
+        (r#"{ "\u001b[1m": 1 }"#, "\\u{1b}[1m is unknown"),
         ("[]", "the settings is [], but it must be a table of settings"),
         ("3", "the settings is 3, but it must be a table of settings"),
     ] {
         let error = load(text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{text}: {error}");
     }
+}
+
+#[test]
+fn an_error_shows_neither_what_is_in_the_wrong_place_nor_all_of_what_is_long() {
+    let load = |text: &str| toml::from_str::<RetrySettings>(text).unwrap_err().message().to_owned();
+    assert!(!load("password = 'hunter2'").contains("hunter2"));
+    let many = (0..10_000).map(|at| at.to_string()).collect::<Vec<_>>().join(", ");
+    let error = load(&format!("policy.retry_statuses = [{many}]"));
+    assert!(error.len() < 400 && error.contains("..."), "{error}");
+}
+
+#[test]
+fn numbers_as_large_as_they_get_are_written_and_loaded() {
+    let settings = serde_json::from_str::<RetrySettings>(&format!(
+        r#"{{ "buffer_body": {}, "policy": {{ "max_attempts": {} }} }}"#,
+        u64::MAX,
+        u32::MAX
+    ));
+    let settings = settings.unwrap();
+    let json = serde_json::to_string(&settings).unwrap();
+    assert!(json.contains("18446744073709551615"), "{json}");
+    assert_eq!(serde_json::from_str::<RetrySettings>(&json).unwrap(), settings);
 }
 
 #[test]

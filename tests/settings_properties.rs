@@ -92,19 +92,21 @@ fn hints() -> BoxedStrategy<Value> {
 }
 
 fn profiles() -> BoxedStrategy<Value> {
-    let table = (hints(), hints(), vec(fields(), 0..3), statuses(), statuses(), statuses())
-        .prop_map(|(before, after, verdicts, always, with_delay, promised)| {
-            json!({
-                "hint_before": before,
-                "hint": after,
-                "verdict_field": verdicts,
-                "retry_always": always,
-                "retry_with_server_delay": with_delay,
-                "retry_with_honoured_key": [],
-                "not_processed_statuses": promised,
-                "honours_idempotency_keys": true,
-            })
-        });
+    let table =
+        (hints(), hints(), vec(fields(), 0..3), statuses(), statuses(), statuses(), statuses())
+            .prop_map(|(before, after, verdicts, always, with_delay, with_key, promised)| {
+                let honours = with_key != json!([]) || before == json!([]);
+                json!({
+                    "hint_before": before,
+                    "hint": after,
+                    "verdict_field": verdicts,
+                    "retry_always": always,
+                    "retry_with_server_delay": with_delay,
+                    "retry_with_honoured_key": with_key,
+                    "not_processed_statuses": promised,
+                    "honours_idempotency_keys": honours,
+                })
+            });
     let names = ["standard", "openai", "azure", "stripe", "github"];
     prop_oneof![select(names.to_vec()).prop_map(Value::from), table].boxed()
 }
@@ -144,10 +146,12 @@ fn policies() -> BoxedStrategy<Value> {
         times.into_iter().map(text).collect::<Vec<_>>()
     });
     let formats = ["none", "quoted", "bare"];
+    // Not false: it is refused where keys are made.
+    let honours = vec![json!("by_profile"), json!(true)];
     let entries = (
         (times, 1_u32..=u32::MAX, backoffs(), backoffs(), jitters()),
         (statuses(), subsequence(FAULTS.to_vec(), 0..=11), statuses(), server_delays(), profiles()),
-        (any::<bool>(), any::<bool>(), select(formats.to_vec()), vec(fields(), 1..4)),
+        (select(honours), any::<bool>(), select(formats.to_vec()), vec(fields(), 1..4)),
     );
     let all = entries.prop_map(|(one, two, three)| {
         let (times, max_attempts, backoff, throttle_backoff, jitter) = one;

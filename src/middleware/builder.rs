@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use http::HeaderName;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use rand::Rng;
 
 use super::endpoint::Endpoints;
@@ -11,7 +12,7 @@ use super::generator::Generator;
 use super::observe::{Observers, RetryObserver};
 use super::{DeliveryProof, DrainLimits, Endpoint, RetryMiddleware};
 use crate::origin::{Cooldown, RetryBudget};
-use crate::policy::{PolicyError, RetryPolicy};
+use crate::policy::{PolicyError, RetryPolicy, RetryPolicyBuilder};
 use crate::time::WallClock;
 
 /// Builds a [`RetryMiddleware`].
@@ -50,10 +51,35 @@ impl RetryMiddlewareBuilder {
         }
     }
 
-    /// The policy in place of the one that was given. **Default**: that one.
-    pub fn policy(mut self, policy: RetryPolicy) -> Self {
-        self.policy = policy;
-        self
+    /// Changes the policies: that of the client, for `None`, and those that endpoints have of their own, by
+    /// their names. For what applies to all, such as a classifier.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::{Attempt, RetryMiddleware, RetryPolicy, Verdict};
+    ///
+    /// let retry = RetryMiddleware::builder(RetryPolicy::default())
+    ///     .map_policies(|_endpoint, policy| {
+    ///         policy.classifier(|attempt: &Attempt<'_>| {
+    ///             attempt.path().starts_with("/legacy/").then_some(Verdict::Permanent)
+    ///         })
+    ///     })?
+    ///     .build()?;
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a policy does not build any more.
+    pub fn map_policies(
+        mut self,
+        map: impl Fn(Option<&str>, RetryPolicyBuilder) -> RetryPolicyBuilder,
+    ) -> Result<Self, PolicyError> {
+        self.policy = map(None, self.policy.to_builder()).build()?;
+        for endpoint in self.endpoints.iter_mut() {
+            if let Some(policy) = &mut endpoint.policy {
+                *policy = map(Some(&endpoint.name), policy.to_builder()).build()?;
+            }
+        }
+        Ok(self)
     }
 
     /// Rules of their own for some requests, if no endpoint that was added before matches them. **Default**:
@@ -160,6 +186,8 @@ impl RetryMiddlewareBuilder {
     ///   [`delivery_proof`](Self::delivery_proof): a redirected request may have taken effect before such a
     ///   status came.
     /// - If two endpoints have the same name.
+    /// - If the [`attempt_header`](Self::attempt_header) is a field for idempotency keys, or one that frames
+    ///   the message.
     pub fn build(self) -> Result<RetryMiddleware, PolicyError> {
         self.endpoints.check()?;
         self.check_proof(&self.policy)?;
@@ -168,6 +196,8 @@ impl RetryMiddlewareBuilder {
                 |error| error.within("policy").within(&format!("endpoint.{}", endpoint.name())),
             )?;
         }
+        let own = self.endpoints.iter().filter_map(|endpoint| endpoint.policy.as_ref());
+        check_attempt_header(self.attempt_header.as_ref(), own.chain([&self.policy]))?;
         Ok(self.build_unchecked())
     }
 
@@ -197,4 +227,21 @@ impl RetryMiddlewareBuilder {
             generator: self.generator,
         }
     }
+}
+
+/// # Errors
+/// If each attempt of a request would have a key of its own, or a broken head.
+pub(super) fn check_attempt_header<'a>(
+    name: Option<&HeaderName>,
+    mut policies: impl Iterator<Item = &'a RetryPolicy>,
+) -> Result<(), PolicyError> {
+    let Some(name) = name else { return Ok(()) };
+    let rule = if policies.any(|policy| policy.is_key_field(name)) {
+        "it is a field for idempotency keys: each attempt would have another key"
+    } else if [CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE].contains(name) {
+        "it has a meaning of its own for the message"
+    } else {
+        return Ok(());
+    };
+    Err(PolicyError::new("attempt_header", name.as_str(), rule))
 }

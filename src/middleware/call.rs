@@ -257,7 +257,9 @@ impl<'a> Call<'a> {
         number: u32,
         has_left: Option<Arc<AtomicBool>>,
     ) -> InScope<'_> {
-        if let Some(name) = &self.retry.attempt_header {
+        // A policy that was brought may take the field for one of keys; no build has checked that.
+        let header = self.retry.attempt_header.as_ref();
+        if let Some(name) = header.filter(|name| !self.policy.is_key_field(name)) {
             request.headers_mut().insert(name, number.into());
         }
         if let Some(ours) = self.policy.attempt_timeout() {

@@ -9,8 +9,8 @@ use crate::policy::{Explanation, Page};
 /// What a [`RetryMiddleware`] comes to, for people: by [`RetryMiddleware::explain`].
 ///
 /// Which endpoint has the say over which request, what the client does besides, and the
-/// [explanation](Explanation) of every policy. `{}` is plain text with at most 100 columns, `{:#}` is
-/// Markdown, whose headings begin at level 2.
+/// [explanation](Explanation) of every policy. `{}` is plain text with at most 100 columns, but for a name
+/// that is longer, `{:#}` is Markdown, whose headings begin at level 2.
 ///
 /// ```
 /// use reqwest_typed_retry::{Endpoint, RetryMiddleware, RetryPolicy};
@@ -60,9 +60,9 @@ impl RetryMiddleware {
 
     fn options(&self) -> Vec<(String, String)> {
         let proof = if self.observed {
-            "yes: a POST is sent again where the server is proven not to have acted on it"
+            "yes: where it says \"if not processed\", it may be proven"
         } else {
-            "none: nothing that happens makes a POST safe to send again"
+            "none: \"if not processed\" comes to \"no: not_idempotent\""
         };
         let budget = self.budget.as_ref().map(RetryBudget::to_string);
         let cooldown = self.cooldown.as_ref().map(Cooldown::to_string);

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{DrainLimits, Endpoint, EndpointBuilder, RetryMiddleware, RetryMiddlewareBuilder};
 use crate::RetryBudget;
+use crate::middleware::builder::check_attempt_header;
 use crate::middleware::endpoint::Endpoints;
 use crate::origin::{Cooldown, RetryBudgetBuilder};
 use crate::policy::settings::{Setting as _, Table, Value};
@@ -21,6 +22,9 @@ use crate::policy::{PolicyError, RetryPolicy};
 ///
 /// Closures (classifiers, endpoints by [`when`](crate::EndpointBuilder::when)), shared budgets and cooldowns
 /// by key are for code: [`builder`](Self::builder) takes them on top.
+///
+/// The format must describe its values. Where it has no types, as environment variables, a text will do for a
+/// number, and for one item of a list. What is not set is left out; a null is refused.
 ///
 /// Every setting, with its default where there is one (`examples/retry.toml`):
 ///
@@ -82,10 +86,13 @@ impl RetrySettings {
     /// use reqwest_typed_retry::{Attempt, RetrySettings, Verdict};
     ///
     /// let settings = RetrySettings::default();
-    /// let policy = settings.policy().to_builder().classifier(|attempt: &Attempt<'_>| {
-    ///     attempt.path().starts_with("/legacy/").then_some(Verdict::Permanent)
-    /// });
-    /// let retry = settings.builder().policy(policy.build()?).build()?;
+    /// // A classifier for the client and for each endpoint that has a policy of its own.
+    /// let builder = settings.builder().map_policies(|_endpoint, policy| {
+    ///     policy.classifier(|attempt: &Attempt<'_>| {
+    ///         attempt.path().starts_with("/legacy/").then_some(Verdict::Permanent)
+    ///     })
+    /// })?;
+    /// let retry = builder.build()?;
     /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
     /// ```
     pub fn builder(&self) -> RetryMiddlewareBuilder {
@@ -122,15 +129,21 @@ impl RetrySettings {
         if let Some(table) = table.take_table("drain")? {
             settings.drain = read_drain(table, settings.drain)?;
         }
-        match table.take_value("budget") {
+        match table.take_value("budget")? {
             Some(Value::Text(text)) if text == "none" => settings.budget = None,
-            Some(value) => settings.budget = Some(read_budget(Table::open("budget", value)?)?),
+            Some(value @ Value::Table(_)) => {
+                settings.budget = Some(read_budget(Table::open("budget", value)?)?);
+            }
+            Some(value) => {
+                let rule = r#"it must be a table of settings, or "none""#;
+                return Err(PolicyError::new("budget", value, rule));
+            }
             None => {}
         }
         settings.cooldown = table.take("cooldown")?.unwrap_or(settings.cooldown);
         settings.wrap_errors = table.take("wrap_errors")?.unwrap_or(settings.wrap_errors);
         settings.attempt_header = table.take("attempt_header")?.unwrap_or(settings.attempt_header);
-        let items = table.take_value("endpoint").map(Value::into_items).unwrap_or_default();
+        let items = table.take_value("endpoint")?.map(Value::into_items).unwrap_or_default();
         let mut endpoints = Endpoints::default();
         for (at, item) in items.into_iter().enumerate() {
             let table = Table::open(format!("endpoint.{at}"), item)?;
@@ -139,6 +152,9 @@ impl RetrySettings {
         endpoints.check()?;
         settings.endpoints = endpoints.iter().cloned().collect();
         table.close()?;
+        let own = settings.endpoints.iter().filter_map(Endpoint::policy);
+        let policies = own.chain([&settings.policy]);
+        check_attempt_header(settings.attempt_header.as_ref(), policies)?;
         Ok(settings)
     }
 
@@ -272,7 +288,7 @@ impl RetryPolicy {
     /// `serde`.
     #[must_use]
     pub fn settings(&self) -> RetrySettings {
-        RetrySettings { policy: self.clone(), ..RetrySettings::default() }
+        RetrySettings { policy: self.without_classifiers(), ..RetrySettings::default() }
     }
 }
 

@@ -95,9 +95,17 @@ impl RetryPolicyBuilder {
     /// Whether the server honours idempotency keys: a POST or PATCH that carries one is then
     /// retried like an idempotent request. The key must be on the request when the retry layer sees it:
     /// set at the call, or by a middleware that was added before. One that comes from the client's
-    /// `default_headers`, or from a middleware added after, is not seen. **Default**: `false`, since a server that does not know
-    /// the field acts twice.
+    /// `default_headers`, or from a middleware added after, is not seen. **Default**: as the
+    /// [profile](Self::profile) says, which for most is no, since a server that does not know the field acts
+    /// twice.
     pub fn honour_idempotency_keys(mut self, honour: bool) -> Self {
+        self.rules.honour_idempotency_keys = Some(honour);
+        self
+    }
+
+    /// The same, or `None` for what the profile says.
+    #[cfg(feature = "serde")]
+    pub(super) fn honours(mut self, honour: Option<bool>) -> Self {
         self.rules.honour_idempotency_keys = honour;
         self
     }
@@ -199,7 +207,7 @@ impl RetryPolicyBuilder {
     /// - `max_attempts` of 0; unlimited attempts without a deadline, or without any wait;
     /// - a time limit of zero; an attempt or head timeout longer than the deadline, or a head timeout
     ///   longer than the attempt's; a server's delay clamped to nothing;
-    /// - keys that are to be made, and no field for them;
+    /// - keys that are to be made, and no field for them, or no server that honours them;
     /// - a status below 400 among those to retry, of the profile too: it is an answer (a classifier can still ask for
     ///   a resend).
     pub fn build(mut self) -> Result<RetryPolicy, PolicyError> {
@@ -276,6 +284,10 @@ fn check_keys(rules: &Rules) -> Result<(), PolicyError> {
             &rules.idempotency_key_fields,
             rule,
         ));
+    }
+    if rules.generate_idempotency_keys.is_some() && rules.honour_idempotency_keys == Some(false) {
+        let rule = "keys that are generated need a server that honours them";
+        return Err(PolicyError::new("honour_idempotency_keys", false, rule));
     }
     Ok(())
 }

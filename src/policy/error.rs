@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+/// Characters of a value: who made a mistake in a list of a thousand statuses need not see all of them.
+const MOST_SHOWN: usize = 200;
+
 /// A policy, or a part of one, that breaks a rule and therefore was not built.
 ///
 /// The message names the setting, its value and the rule:
@@ -30,7 +33,12 @@ impl PolicyError {
         value: impl fmt::Debug,
         rule: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self { setting: setting.into(), value: format!("{value:?}"), rule: rule.into() }
+        let mut value = format!("{value:?}");
+        if let Some((end, _)) = value.char_indices().nth(MOST_SHOWN) {
+            value.truncate(end);
+            value.push_str("...");
+        }
+        Self { setting: setting.into(), value, rule: rule.into() }
     }
 
     /// The same, of a part of something larger: `outer.setting`.

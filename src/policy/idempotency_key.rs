@@ -56,11 +56,16 @@ impl IdempotencyKey {
     /// anything else.
     ///
     /// # Errors
-    /// If there is nothing but space in it, or anything that is not printable ASCII. A bare key can't
-    /// begin or end with a space, which gets lost on the way, nor consist of quotation marks alone.
+    /// If there is nothing in it but spaces and quotation marks, or anything that is not printable ASCII.
+    /// A bare key can't begin or end with a space, which gets lost on the way.
     pub fn new(key: impl AsRef<str>, format: KeyFormat) -> Result<Self, PolicyError> {
         let key = key.as_ref();
-        let error = |rule| Err(PolicyError::new("idempotency_key", key, rule));
+        // Nor do errors show it.
+        let length = key.chars().count();
+        let error = |rule| {
+            let what = format_args!("{length} characters long");
+            Err(PolicyError::new("idempotency_key", what, rule))
+        };
         if !key.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             return error("it must be printable ASCII");
         }
@@ -178,7 +183,10 @@ mod tests {
             match (actual, expected) {
                 (Ok(actual), Ok(expected)) => assert_eq!(actual.as_value(), expected, "{key:?}"),
                 (Err(error), Err(rule)) => {
-                    assert_eq!(error.to_string(), format!("idempotency_key is {key:?}, but {rule}"))
+                    let length = key.chars().count();
+                    let expected =
+                        format!("idempotency_key is {length} characters long, but {rule}");
+                    assert_eq!(error.to_string(), expected);
                 }
                 (actual, expected) => panic!("{key:?}: {actual:?}, expected {expected:?}"),
             }

@@ -16,15 +16,16 @@ pub(super) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 /// Everything beyond the standard fields is an agreement with one vendor and is inert until a profile
 /// names it. A profile adds to a policy: the policy's own statuses, faults and limits stay.
 ///
-/// - **Delays**, by the first field that has a valid one: the [hints](Self::hint_before) that stand
-///   before the standard fields; `Retry-After` (RFC 9110 10.2.3); the IETF `RateLimit` of an exhausted
-///   quota (draft-ietf-httpapi-ratelimit-headers); the [hints](Self::hint) after them.
+/// - **Delays**, by the first of these that has a valid one: the [hints](Self::hint_before) that stand
+///   before the standard fields, one by one; `Retry-After` (RFC 9110 10.2.3); the IETF `RateLimit` of an
+///   exhausted quota (draft-ietf-httpapi-ratelimit-headers); the [hints](Self::hint) after them, of which
+///   the longest counts.
 /// - **Verdicts**: [fields](Self::verdict_field) by which the server says whether to send again.
 /// - **Statuses** that are [transient](Self::retry_statuses) here, some of them on a condition; and those
 ///   by which the API [promises](Self::not_processed_statuses) that it did not act.
 /// - Whether it [honours idempotency keys](Self::honours_idempotency_keys).
 ///
-/// None of that lifts method safety or a limit.
+/// Keys and promises are the API's word on method safety; nothing else lifts that, and nothing a limit.
 ///
 /// | profile | delays | verdict | transient as well | keys |
 /// |---|---|---|---|---|
@@ -66,7 +67,7 @@ pub enum StatusCondition {
     /// If the response says when to send again; zero, which says "now", is an answer too. Never where
     /// the policy [ignores](crate::ServerDelays::Ignored) what the server asks.
     WithServerDelay,
-    /// If the request carries an idempotency key. The API honours keys then.
+    /// If the request is a POST or PATCH that carries an idempotency key. The API honours keys then.
     WithHonouredKey,
 }
 
@@ -175,7 +176,8 @@ impl ApiProfile {
             )
     }
 
-    /// Also read this delay, where the standard fields say nothing. Those added first are read first.
+    /// Also read this delay, where the standard fields say nothing. Of several the longest counts: each may be
+    /// of a quota that is used up, and too early is the worse mistake.
     #[must_use]
     pub fn hint(mut self, hint: DelayHint) -> Self {
         self.hints_after.push(hint);
@@ -284,16 +286,24 @@ impl ApiProfile {
     pub fn server_delay(&self, headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
         let lines = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
         let (date, age) = (lines(DATE).next(), lines(AGE).next());
-        let first = |hints: &[DelayHint]| {
-            let sent = (!hints.is_empty()).then(|| sent(date, age, now))?;
-            hints.iter().find_map(|hint| hint.delay(headers, sent))
-        };
+        let sent = || sent(date, age, now);
         // Retry-After takes precedence over RateLimit, also where it is the shorter one.
-        first(&self.hints_before)
+        delays(&self.hints_before, headers, sent)
+            .next()
             .or_else(|| retry_after(lines(RETRY_AFTER), date, age, now))
             .or_else(|| rate_limit(lines(RATE_LIMIT), age))
-            .or_else(|| first(&self.hints_after))
+            .or_else(|| delays(&self.hints_after, headers, sent).max())
     }
+}
+
+/// The delays that these ask for, in their order.
+fn delays(
+    hints: &[DelayHint],
+    headers: &HeaderMap,
+    sent: impl FnOnce() -> Duration,
+) -> impl Iterator<Item = Duration> {
+    let sent = if hints.is_empty() { Duration::ZERO } else { sent() };
+    hints.iter().filter_map(move |hint| hint.delay(headers, sent))
 }
 
 fn millis(field: &'static str) -> DelayHint {

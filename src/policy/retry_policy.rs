@@ -38,7 +38,8 @@ pub(super) struct Rules {
     pub(super) retry_faults: FaultSet,
     pub(super) not_processed_statuses: StatusSet,
     pub(super) idempotency_key_fields: Vec<HeaderName>,
-    pub(super) honour_idempotency_keys: bool,
+    /// `None`: as the profile says.
+    pub(super) honour_idempotency_keys: Option<bool>,
     pub(super) generate_idempotency_keys: Option<KeyFormat>,
     pub(super) assume_idempotent: bool,
     pub(super) server_delays: ServerDelays,
@@ -67,7 +68,7 @@ impl Default for Rules {
             retry_faults: FaultSet::transient(),
             not_processed_statuses: StatusSet::empty(),
             idempotency_key_fields: vec![HeaderName::from_static(constants::IDEMPOTENCY_KEY)],
-            honour_idempotency_keys: false,
+            honour_idempotency_keys: None,
             generate_idempotency_keys: None,
             assume_idempotent: false,
             server_delays: ServerDelays::DEFAULT,
@@ -129,6 +130,11 @@ impl RetryPolicy {
         RetryPolicyBuilder::new(Rules::clone(&self.rules))
     }
 
+    /// For who must not ask the application.
+    pub(crate) fn without_classifiers(&self) -> Self {
+        Self::from_valid(Rules { classifiers: Classifiers::default(), ..Rules::clone(&self.rules) })
+    }
+
     pub(super) fn from_valid(rules: Rules) -> Self {
         Self { rules: Arc::new(rules) }
     }
@@ -180,10 +186,12 @@ impl RetryPolicy {
     /// have changed.
     #[must_use]
     pub fn method_class(&self, method: &Method, headers: &HeaderMap) -> RetryableMethod {
-        if self.rules.assume_idempotent {
+        let class = RetryableMethod::of(method, headers, &self.rules.idempotency_key_fields);
+        // Not over a key that counts: the API may say more of requests that carry one.
+        if self.rules.assume_idempotent && !self.is_repeatable(class) {
             RetryableMethod::Idempotent
         } else {
-            RetryableMethod::of(method, headers, &self.rules.idempotency_key_fields)
+            class
         }
     }
 
@@ -195,13 +203,19 @@ impl RetryPolicy {
         self.attempts_left(number) && (provable || self.is_repeatable(class))
     }
 
-    /// Whether a request that carries an idempotency key may be sent again: by the policy's word, by its
-    /// profile's, or because it makes keys itself.
+    /// Whether a request that carries an idempotency key may be sent again: by the policy's word; without
+    /// one, by that of its profile, or because it makes keys itself.
     #[must_use]
     pub fn honours_idempotency_keys(&self) -> bool {
-        self.rules.honour_idempotency_keys
-            || self.rules.profile.honours_keys
-            || self.rules.generate_idempotency_keys.is_some()
+        let Rules { honour_idempotency_keys, generate_idempotency_keys, profile, .. } =
+            &*self.rules;
+        honour_idempotency_keys
+            .unwrap_or(profile.honours_keys || generate_idempotency_keys.is_some())
+    }
+
+    /// Whether this request field may carry an idempotency key.
+    pub(crate) fn is_key_field(&self, field: &HeaderName) -> bool {
+        self.rules.idempotency_key_fields.contains(field)
     }
 
     /// A new key for a request that should carry one and does not, with the field that it goes into.
@@ -252,7 +266,7 @@ impl RetryPolicy {
     }
 
     /// Whether a request of this class may take effect twice without harm.
-    pub(super) fn is_repeatable(&self, class: RetryableMethod) -> bool {
+    pub(crate) fn is_repeatable(&self, class: RetryableMethod) -> bool {
         match class {
             RetryableMethod::Idempotent => true,
             RetryableMethod::IdempotentWithToken => self.honours_idempotency_keys(),

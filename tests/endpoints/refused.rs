@@ -118,7 +118,7 @@ fn a_method_that_differs_from_a_known_one_by_case_is_refused() {
 
 #[test]
 fn a_name_that_says_nothing_and_an_endpoint_without_conditions_are_refused() {
-    let name = "it must not be empty: it is what reports call the endpoint";
+    let name = "reports call it so: it must be up to 64 letters, digits, spaces and -_./:";
     let none = "without any, it would match every request: the client's own policy does";
     let policy = RetryPolicy::never();
     for (label, endpoint, expected) in [
@@ -128,11 +128,15 @@ fn a_name_that_says_nothing_and_an_endpoint_without_conditions_are_refused() {
             Endpoint::named(" \t").path("/"),
             format!("endpoint.name is \" \\t\", but {name}"),
         ),
-        ("no condition", Endpoint::named("e"), format!("endpoint.e.conditions is 0, but {none}")),
+        (
+            "no condition",
+            Endpoint::named("e"),
+            format!("endpoint.e.conditions is none, but {none}"),
+        ),
         (
             "rules alone",
             Endpoint::named("the rest").policy(policy).buffer_body(1),
-            format!("endpoint.the rest.conditions is 0, but {none}"),
+            format!("endpoint.the rest.conditions is none, but {none}"),
         ),
     ] {
         assert_eq!(error(endpoint).to_string(), expected, "{label}");

@@ -58,10 +58,10 @@ fn class(
         None => put_new_key(policy, request, options),
     }
     let class = policy.method_class(request.method(), request.headers());
-    let says_so = options.is_some_and(|options| options.assume_idempotent);
+    let is_assumed = options.is_some_and(|options| options.assume_idempotent);
     // A request that asks for a key says by that that its server honours keys.
     let is_keyed = asked.is_some() && class == RetryableMethod::IdempotentWithToken;
-    if says_so || (is_keyed && !policy.honours_idempotency_keys()) {
+    if (is_assumed || is_keyed) && !policy.is_repeatable(class) {
         RetryableMethod::Idempotent
     } else {
         class

@@ -210,12 +210,13 @@ impl EndpointBuilder {
     /// Checks the conditions.
     ///
     /// # Errors
-    /// An empty name; no condition at all, since that is what the client's own policy is for; a host that is
+    /// A name that is empty, longer than 64 characters, or has others in it than letters, digits, spaces and
+    /// `-_./:`; no condition at all, since that is what the client's own policy is for; a host that is
     /// none; a path that does not begin with a slash, or is more than one; a method such as `post`, whose
     /// name is another one than `POST`.
     pub fn build(self) -> Result<Endpoint, PolicyError> {
-        if self.name.trim().is_empty() {
-            let rule = "it must not be empty: it is what reports call the endpoint";
+        if !is_name(&self.name) {
+            let rule = "reports call it so: it must be up to 64 letters, digits, spaces and -_./:";
             return Err(PolicyError::new("endpoint.name", &self.name, rule));
         }
         let within = |error: PolicyError| error.within(&format!("endpoint.{}", self.name));
@@ -228,7 +229,7 @@ impl EndpointBuilder {
             && self.when.is_none();
         if has_none {
             let rule = "without any, it would match every request: the client's own policy does";
-            return Err(within(PolicyError::new("conditions", 0, rule)));
+            return Err(within(PolicyError::new("conditions", format_args!("none"), rule)));
         }
         if let Some(method) = self.methods.iter().find(|method| is_misspelt(method)) {
             let rule = "methods are case-sensitive: it must be in capitals";
@@ -261,6 +262,12 @@ impl fmt::Debug for EndpointBuilder {
             .field("policy", &self.policy)
             .finish_non_exhaustive()
     }
+}
+
+/// It goes into logs, metrics and reports.
+fn is_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || " -_./:".contains(c);
+    !name.trim().is_empty() && name.chars().count() <= 64 && name.chars().all(is_part)
 }
 
 /// `post` is a method of its own, and nobody means it.
@@ -321,6 +328,10 @@ impl Endpoints {
 
     pub(super) fn get(&self, id: EndpointId) -> Option<&Endpoint> {
         self.0.get(usize::from(id.0))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Endpoint> {
+        self.0.iter_mut()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Endpoint> {

@@ -31,7 +31,7 @@ impl HostPattern {
         let port = port
             .map(|port| Some(port).filter(|port| is_number(port))?.parse().ok())
             .map_or(Ok(None), |port| port.map(Some).ok_or(RULE))?;
-        let is_foreign = |c: char| c.is_whitespace() || c.is_control() || r"*/?#@\".contains(c);
+        let is_foreign = |c: char| c.is_whitespace() || c.is_control() || r"*/?#@\,".contains(c);
         let is_address = host.starts_with('[') && host.ends_with(']');
         if host.contains(is_foreign) || (host.contains(':') && !is_address) {
             return Err(RULE);
@@ -41,7 +41,7 @@ impl HostPattern {
             return Err("only a domain has names below it");
         }
         let host = without_final_dot(url.host_str().ok_or(RULE)?);
-        if host.is_empty() {
+        if host.split('.').any(str::is_empty) {
             return Err(RULE);
         }
         Ok(Self { host: host.to_owned(), is_suffix, port })
@@ -88,12 +88,16 @@ impl PathPrefix {
         if text.contains(['?', '#']) {
             return Err("it must be a path alone: queries are not looked at");
         }
-        if text.ends_with('*') {
-            return Err("it is a prefix already: leave out the *");
+        if text.contains(",/") {
+            return Err("it must be one path: several are several settings");
         }
         let mut url = Url::parse("http://h/").map_err(|_| "it must be a path")?;
         url.set_path(text);
-        Ok(Self { path: url.path().trim_end_matches('/').to_owned() })
+        let path = url.path().trim_end_matches('/');
+        if path.ends_with('*') {
+            return Err("it is a prefix already: leave out the *");
+        }
+        Ok(Self { path: path.to_owned() })
     }
 
     pub(super) fn matches(&self, url: &Url) -> bool {

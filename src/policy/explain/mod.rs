@@ -20,7 +20,7 @@ use super::RetryPolicy;
 /// Which outcomes are sent again, for which requests; how long each wait is; which limits there are. The
 /// same policy gives the same text, so that it can be kept beside the code and compared in review.
 ///
-/// `{}` is plain text with at most 100 columns, `{:#}` is Markdown, whose headings begin at level 3. Both
+/// `{}` is plain text with at most 100 columns, but for a name that is longer, `{:#}` is Markdown, whose headings begin at level 3. Both
 /// end with a newline.
 ///
 /// ```
@@ -54,9 +54,8 @@ impl RetryPolicy {
     ///
     /// Classifiers are counted and not called: what code would say can't be told.
     pub fn explain(&self) -> Explanation {
-        let mut rules = self.rules().clone();
-        let classifiers = std::mem::take(&mut rules.classifiers);
-        Explanation { policy: Self::from_valid(rules), classifiers: classifiers.count() }
+        let classifiers = self.rules().classifiers.count();
+        Explanation { policy: self.without_classifiers(), classifiers }
     }
 }
 
@@ -118,7 +117,7 @@ impl Explanation {
         let cells = outcomes.kinds_of_cells();
         let meaning = |cell: &Cell| (cell.label(), words::cell(page, *cell, &outcomes));
         let cells = cells.iter().map(meaning).collect();
-        terms(page, "Cells (what is not sent again is returned as it came):", cells);
+        terms(page, "Cells (what is not sent again is returned):", cells);
         let rows = words::rows(page, &self.policy, &outcomes);
         terms(page, "Rows:", rows);
     }
@@ -127,7 +126,7 @@ impl Explanation {
         page.heading("Limits");
         let policy = &self.policy;
         let attempts = match policy.max_attempts().map(|max| max.get()) {
-            None => "any number: only the deadline ends the call".to_owned(),
+            None => "any number, up to the deadline".to_owned(),
             Some(1) => "1 (a request is sent once)".to_owned(),
             Some(2) => "2 (the first send and 1 resend)".to_owned(),
             Some(max) => format!("{max} (the first send and {} resends)", max - 1),

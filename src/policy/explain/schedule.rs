@@ -73,7 +73,8 @@ fn waits(page: &mut Page, policy: &RetryPolicy) {
         String::new()
     } else {
         format!(
-            " In the column {} it is also at most three times as long as the wait before it.",
+            " In the column {} it is also at most three times as long as the wait before it, if that is more \
+             than the shortest.",
             follow.join(" and the column ")
         )
     };
@@ -128,7 +129,7 @@ fn server_delays(page: &mut Page, policy: &RetryPolicy, has_classifiers: bool) {
     };
     page.paragraph(&format!(
         "A delay that the server asks for takes the place of these waits: {spread}. {beyond} Zero, or an \
-         instant that has passed, is no delay: the waits above hold."
+         instant that has passed, sets no minimum: the waits above hold."
     ));
     if has_classifiers {
         page.paragraph(
@@ -143,6 +144,10 @@ fn server_delays(page: &mut Page, policy: &RetryPolicy, has_classifiers: bool) {
     fields.push(format!("{quota}: whole seconds, of a quota that is used up (IETF draft)"));
     fields.extend(rules.profile.hints_after.iter().map(hint));
     page.numbered(&fields);
+    let (last, count) = (fields.len(), rules.profile.hints_after.len());
+    if count > 1 {
+        page.paragraph(&format!("Of those from {} on, the longest counts.", last - count + 1));
+    }
 }
 
 fn spread(jitter: Jitter) -> String {

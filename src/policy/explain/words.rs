@@ -8,6 +8,9 @@ use crate::policy::{FaultKind, KeyFormat, RetryPolicy, RetryableMethod, StopReas
 pub(super) fn head(policy: &RetryPolicy, class: RetryableMethod) -> &'static str {
     let rules = policy.rules();
     match class {
+        RetryableMethod::Idempotent if rules.assume_idempotent && counts_keys(policy) => {
+            "every other request"
+        }
         RetryableMethod::Idempotent if rules.assume_idempotent => "every request",
         RetryableMethod::Idempotent => "idempotent\nGET, HEAD, PUT,\nDELETE, ...",
         RetryableMethod::IdempotentWithToken if policy.honours_idempotency_keys() => {
@@ -35,14 +38,14 @@ pub(super) fn column(
                 page.code("assume_idempotent"),
                 new_keys(page, policy)
             );
-            ("every request", meaning)
+            let term = if counts_keys(policy) { "every other request" } else { "every request" };
+            (term, meaning)
         }
         RetryableMethod::Idempotent => {
             let meaning = format!(
                 "GET, HEAD, PUT, DELETE and every other method that is registered as idempotent: sent \
-                 twice, it has the effect of one. And every request that says so of itself ({}, {}).",
+                 twice, it has the effect of one. And every request that says so of itself ({}).",
                 page.code("assume_idempotent"),
-                page.code("idempotency_key"),
             );
             ("idempotent", meaning)
         }
@@ -50,6 +53,11 @@ pub(super) fn column(
         RetryableMethod::NonIdempotent => ("other", without_key(policy).to_owned()),
     };
     (term.to_owned(), meaning)
+}
+
+/// Whether a key is worth a column under a policy that takes every request for idempotent.
+fn counts_keys(policy: &RetryPolicy) -> bool {
+    policy.honours_idempotency_keys() && !policy.rules().idempotency_key_fields.is_empty()
 }
 
 fn without_key(policy: &RetryPolicy) -> &'static str {
@@ -71,14 +79,20 @@ fn keys(page: &Page, policy: &RetryPolicy) -> String {
         rules.idempotency_key_fields.iter().map(|field| page.code(field.as_str())).collect();
     let honour = page.code("honour_idempotency_keys");
     let by = [
-        (rules.honour_idempotency_keys, honour.clone()),
+        (rules.honour_idempotency_keys == Some(true), honour.clone()),
         (rules.profile.honours_keys, "the profile of the API".to_owned()),
         (rules.generate_idempotency_keys.is_some(), page.code("generate_idempotency_keys")),
     ];
     let by: Vec<_> = by.into_iter().filter_map(|(says, who)| says.then_some(who)).collect();
-    let honoured = if by.is_empty() {
+    let honoured = if !policy.honours_idempotency_keys() {
+        let nobody = match rules.honour_idempotency_keys {
+            Some(_) => "the policy denies",
+            None => "nothing says",
+        };
         format!(
-            "Such a key changes nothing here: nothing says that the server honours it ({honour})."
+            "Such a key changes nothing here, because {nobody} that the server honours it ({honour}), \
+             unless the request itself asks for it ({}).",
+            page.code("idempotency_key")
         )
     } else {
         format!("The server honours it, according to {}.", by.join(" and "))

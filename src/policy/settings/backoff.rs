@@ -9,7 +9,13 @@ use crate::policy::{Backoff, PolicyError, constants};
 /// Its `kind`, and what that kind needs.
 pub(super) fn read(mut table: Table) -> Result<Backoff, PolicyError> {
     let path = table.path_of("kind");
-    let kind = table.require::<String>("kind")?;
+    let rule = "it must be one of \"constant\", \"linear\", \"exponential\", \"decorrelated\", \
+        \"schedule\"";
+    let kind = match table.take_value("kind")? {
+        Some(Value::Text(kind)) => kind,
+        Some(other) => return Err(PolicyError::new(path, other, rule)),
+        None => return Err(PolicyError::new(path, format_args!("missing"), rule)),
+    };
     let within = {
         let path = table.path_of("");
         move |error: PolicyError| error.within(path.trim_end_matches('.'))
@@ -33,11 +39,7 @@ pub(super) fn read(mut table: Table) -> Result<Backoff, PolicyError> {
         "schedule" => {
             Backoff::schedule(table.require::<Vec<Duration>>("schedule")?).map_err(within)?
         }
-        _ => {
-            let rule = "it must be one of \"constant\", \"linear\", \"exponential\", \
-                \"decorrelated\", \"schedule\"";
-            return Err(PolicyError::new(path, kind, rule));
-        }
+        _ => return Err(PolicyError::new(path, kind, rule)),
     };
     table.close()?;
     Ok(backoff)

@@ -9,7 +9,7 @@ mod value;
 mod words;
 
 pub(crate) use self::value::{Setting, Table, Value};
-use self::words::MaxAttempts;
+use self::words::{ByProfile, MaxAttempts};
 use super::{PolicyError, RetryPolicy};
 
 impl RetryPolicy {
@@ -37,9 +37,8 @@ impl RetryPolicy {
         policy = table.apply(policy, "not_processed_statuses", |policy, it| {
             policy.not_processed_statuses(it)
         })?;
-        policy = table.apply(policy, "honour_idempotency_keys", |policy, it| {
-            policy.honour_idempotency_keys(it)
-        })?;
+        policy = table
+            .apply(policy, "honour_idempotency_keys", |policy, ByProfile(it)| policy.honours(it))?;
         policy = table.apply(policy, "idempotency_key_fields", |policy, it: Vec<_>| {
             policy.idempotency_key_fields(it)
         })?;
@@ -54,7 +53,7 @@ impl RetryPolicy {
         policy =
             table.apply(policy, "head_timeout", |policy, it: Option<_>| policy.head_timeout(it))?;
         policy = table.apply(policy, "deadline", |policy, it: Option<_>| policy.deadline(it))?;
-        if let Some(value) = table.take_value("profile") {
+        if let Some(value) = table.take_value("profile")? {
             policy = policy.profile(profile::read(table.path_of("profile"), value)?);
         }
         table.close()?;
@@ -70,7 +69,7 @@ impl RetryPolicy {
             ("retry_statuses", rules.retry_statuses.write()),
             ("retry_faults", rules.retry_faults.write()),
             ("not_processed_statuses", rules.not_processed_statuses.write()),
-            ("honour_idempotency_keys", rules.honour_idempotency_keys.write()),
+            ("honour_idempotency_keys", ByProfile(rules.honour_idempotency_keys).write()),
             ("idempotency_key_fields", rules.idempotency_key_fields.write()),
             ("generate_idempotency_keys", rules.generate_idempotency_keys.write()),
             ("assume_idempotent", rules.assume_idempotent.write()),

@@ -2,7 +2,7 @@
 
 use http::HeaderName;
 
-use super::value::{Setting as _, Table, Value};
+use super::value::{Rule, Setting, Table, Value};
 use super::words::built_in_profile;
 use crate::policy::delay_hint::Gate;
 use crate::policy::{ApiProfile, DelayHint, PolicyError, StatusCondition, StatusSet};
@@ -46,23 +46,29 @@ pub(super) fn read(path: String, value: Value) -> Result<ApiProfile, PolicyError
     if let Some(statuses) = table.take::<StatusSet>("not_processed_statuses")? {
         profile = profile.not_processed_statuses(statuses.iter());
     }
-    if table.take("honours_idempotency_keys")? == Some(true) {
-        profile = profile.honours_idempotency_keys();
+    match table.take("honours_idempotency_keys")? {
+        Some(true) => profile = profile.honours_idempotency_keys(),
+        Some(false) if profile.honours_keys => {
+            let rule = "retry_with_honoured_key says that the API honours them";
+            return Err(PolicyError::new(table.path_of("honours_idempotency_keys"), false, rule));
+        }
+        _ => {}
     }
     table.close()?;
     Ok(profile)
 }
 
 fn hints(table: &mut Table, name: &'static str) -> Result<Vec<DelayHint>, PolicyError> {
-    let items = table.take_value(name).map(Value::into_items).unwrap_or_default();
+    let items = table.take_value(name)?.map(Value::into_items).unwrap_or_default();
     let path = table.path_of(name);
-    items.into_iter().map(|item| hint(Table::open(&*path, item)?)).collect()
+    let items = items.into_iter().enumerate();
+    items.map(|(at, item)| hint(Table::open(format!("{path}.{at}"), item)?)).collect()
 }
 
 fn hint(mut table: Table) -> Result<DelayHint, PolicyError> {
     let mut hint = DelayHint::new(table.require("field")?, table.require("unit")?);
     if let Some(mut gate) = table.take_table("only_if")? {
-        hint = hint.only_if(gate.require("field")?, gate.require::<String>("is")?);
+        hint = hint.only_if(gate.require("field")?, gate.require::<Is>("is")?.0);
         gate.close()?;
     }
     if let Some(remaining) = table.take::<HeaderName>("unless_left")? {
@@ -77,11 +83,30 @@ fn hint(mut table: Table) -> Result<DelayHint, PolicyError> {
     Ok(hint)
 }
 
-pub(super) fn write(profile: &ApiProfile) -> Value {
-    let is_same = |(_, built_in): &(&str, ApiProfile)| built_in == profile;
-    if let Some((name, _)) = ApiProfile::built_in().into_iter().find(is_same) {
-        return Value::text(name);
+/// What a field must say. Sources that guess at types make a number of `0`.
+struct Is(String);
+
+impl Setting for Is {
+    fn read(value: Value) -> Result<Self, Rule> {
+        match value {
+            Value::Int(number) => Ok(Self(number.to_string())),
+            value => String::read(value).map(Self),
+        }
     }
+
+    fn write(&self) -> Value {
+        Value::text(&self.0)
+    }
+}
+
+pub(super) fn write(profile: &ApiProfile) -> Value {
+    let table = write_table(profile);
+    let is_same = |(_, built_in): &(&str, ApiProfile)| write_table(built_in) == table;
+    let built_in = ApiProfile::built_in().into_iter().find(is_same);
+    built_in.map_or(table, |(name, _)| Value::text(name))
+}
+
+fn write_table(profile: &ApiProfile) -> Value {
     let hints = |hints: &[DelayHint]| Value::List(hints.iter().map(write_hint).collect());
     let statuses = |condition: StatusCondition| {
         let listed = profile.statuses.iter().filter(|(_, known)| *known == condition);

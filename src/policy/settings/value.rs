@@ -1,6 +1,7 @@
 //! Settings as any format gives them, before anybody has judged them.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -78,10 +79,21 @@ impl Table {
     }
 
     /// What it is, whatever it is.
-    pub(crate) fn take_value(&mut self, name: &'static str) -> Option<Value> {
+    ///
+    /// # Errors
+    /// If it is nothing: that could be meant for "none", or for what is not set.
+    pub(crate) fn take_value(&mut self, name: &'static str) -> Result<Option<Value>, PolicyError> {
         self.known.push(name);
-        let at = self.entries.iter().position(|(entry, _)| entry == name)?;
-        Some(self.entries.remove(at).1)
+        let Some(at) = self.entries.iter().position(|(entry, _)| entry == name) else {
+            return Ok(None);
+        };
+        match self.entries.remove(at).1 {
+            Value::Nothing => {
+                let rule = "that says nothing: leave it out, or write \"none\" where it can be";
+                Err(PolicyError::new(self.path_of(name), Value::Nothing, rule))
+            }
+            value => Ok(Some(value)),
+        }
     }
 
     /// # Errors
@@ -90,7 +102,7 @@ impl Table {
         &mut self,
         name: &'static str,
     ) -> Result<Option<T>, PolicyError> {
-        let Some(value) = self.take_value(name) else { return Ok(None) };
+        let Some(value) = self.take_value(name)? else { return Ok(None) };
         match T::read(value.clone()) {
             Ok(setting) => Ok(Some(setting)),
             Err(rule) => Err(PolicyError::new(self.path_of(name), value, rule)),
@@ -121,16 +133,18 @@ impl Table {
 
     /// A table in this one.
     pub(crate) fn take_table(&mut self, name: &'static str) -> Result<Option<Self>, PolicyError> {
-        let value = self.take_value(name);
+        let value = self.take_value(name)?;
         value.map(|value| Self::open(self.path_of(name), value)).transpose()
     }
 
     /// # Errors
     /// If there is something in it that nobody asked for.
     pub(crate) fn close(self) -> Result<(), PolicyError> {
-        let Some((name, value)) = self.entries.first() else { return Ok(()) };
-        let rule = format!("there is no such setting: there are {}", self.known.join(", "));
-        Err(PolicyError::new(self.path_of(name), value, rule))
+        let Some((name, _)) = self.entries.first() else { return Ok(()) };
+        // Not its value: what is in the wrong place may be a secret.
+        let rule = format!("the settings here are {}", self.known.join(", "));
+        let path = self.path_of(&name.escape_debug().to_string());
+        Err(PolicyError::new(path, format_args!("unknown"), rule))
     }
 
     pub(crate) fn path_of(&self, name: &str) -> String {
@@ -252,10 +266,11 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut table = Vec::<(String, Value)>::new();
+        let mut table = Vec::new();
+        let mut names = BTreeSet::new();
         while let Some((name, value)) = entries.next_entry::<String, Value>()? {
-            if table.iter().any(|(known, _)| *known == name) {
-                return Err(serde::de::Error::custom(format_args!("{name} is there twice")));
+            if !names.insert(name.clone()) {
+                return Err(serde::de::Error::custom(format_args!("{name:?} is there twice")));
             }
             table.push((name, value));
         }

@@ -61,8 +61,8 @@ impl Setting for bool {
     fn read(value: Value) -> Result<Self, Rule> {
         match value {
             Value::Bool(value) => Ok(value),
-            Value::Text(text) if text == "true" => Ok(true),
-            Value::Text(text) if text == "false" => Ok(false),
+            Value::Text(text) if text.trim().eq_ignore_ascii_case("true") => Ok(true),
+            Value::Text(text) if text.trim().eq_ignore_ascii_case("false") => Ok(false),
             _ => Err("it must be true or false".into()),
         }
     }
@@ -91,9 +91,10 @@ impl Setting for Duration {
             Value::Text(text) => text,
             _ => String::new(),
         };
-        // The library takes a bare 0 for a duration.
-        let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
-        let duration = humantime::parse_duration(&text).ok().filter(|_| has_unit);
+        // The library takes a bare 0 for a duration, and an M for a month, which nobody means.
+        let has_unit = text.trim_end().ends_with(|c: char| c.is_ascii_lowercase());
+        let is_plain = has_unit && !text.contains('M');
+        let duration = humantime::parse_duration(text.trim()).ok().filter(|_| is_plain);
         let rule = r#"it must be a duration with its unit, such as "250ms", "30s" or "1m 30s""#;
         duration.ok_or(rule.into())
     }
@@ -114,11 +115,10 @@ impl<T: Setting> Setting for Vec<T> {
     }
 }
 
-/// A file can't leave out what it inherits, so nothing has a name.
+/// An endpoint can't leave out what it inherits, so nothing has a name.
 impl<T: Setting> Setting for Option<T> {
     fn read(value: Value) -> Result<Self, Rule> {
         match value {
-            Value::Nothing => Ok(None),
             Value::Text(text) if text == "none" => Ok(None),
             value => {
                 T::read(value).map(Some).map_err(|rule| format!(r#"{rule}, or "none""#).into())
@@ -156,10 +156,30 @@ impl Setting for MaxAttempts {
     }
 }
 
+/// What the profile says, unless the policy says it.
+pub(super) struct ByProfile(pub(super) Option<bool>);
+
+impl Setting for ByProfile {
+    fn read(value: Value) -> Result<Self, Rule> {
+        if value == Value::text("by_profile") {
+            return Ok(Self(None));
+        }
+        let rule = r#"it must be true, false or "by_profile""#;
+        bool::read(value).map(|honour| Self(Some(honour))).map_err(|_| rule.into())
+    }
+
+    fn write(&self) -> Value {
+        self.0.map_or_else(|| Value::text("by_profile"), |honour| honour.write())
+    }
+}
+
 impl Setting for HeaderName {
     fn read(value: Value) -> Result<Self, Rule> {
         let name = String::read(value)?;
-        name.parse().map_err(|_| "it must be the name of a header field".into())
+        // A field of that name would be taken for none.
+        let name = Some(name).filter(|name| !name.eq_ignore_ascii_case("none"));
+        let name = name.and_then(|name| name.parse().ok());
+        name.ok_or("it must be the name of a header field".into())
     }
 
     fn write(&self) -> Value {
@@ -218,14 +238,11 @@ impl Setting for FaultSet {
     fn read(value: Value) -> Result<Self, Rule> {
         let mut set = Self::empty();
         for item in value.into_items() {
-            let name = String::read(item)?;
-            if name == "transient" {
+            if item == Value::text("transient") {
                 set = Self::transient().iter().fold(set, Self::with);
             } else {
-                set = set.with(
-                    one_of(&FaultKind::ALL, FaultKind::as_str, &name)
-                        .map_err(|rule| Rule::from(format!(r#"{rule}, "transient""#)))?,
-                );
+                let kind = one_of(&FaultKind::ALL, FaultKind::as_str, &item);
+                set = set.with(kind.map_err(|rule| format!(r#"{rule}, "transient""#))?);
             }
         }
         Ok(set)
@@ -238,7 +255,7 @@ impl Setting for FaultSet {
 
 impl Setting for KeyFormat {
     fn read(value: Value) -> Result<Self, Rule> {
-        one_of(&[Self::Quoted, Self::Bare], Self::as_str, &String::read(value)?)
+        one_of(&[Self::Quoted, Self::Bare], Self::as_str, &value)
     }
 
     fn write(&self) -> Value {
@@ -248,7 +265,7 @@ impl Setting for KeyFormat {
 
 impl Setting for HintUnit {
     fn read(value: Value) -> Result<Self, Rule> {
-        one_of(&Self::ALL, Self::as_str, &String::read(value)?)
+        one_of(&Self::ALL, Self::as_str, &value)
     }
 
     fn write(&self) -> Value {
@@ -266,10 +283,8 @@ impl Setting for Jitter {
             Self::Proportional(_) => "",
         };
         let rule = r#"it must be "equal", "full", "none", or a share between 0 and 1"#;
-        if let Value::Text(name) = &value {
-            if let Ok(jitter) = one_of(&[Self::None, Self::Full, Self::Equal], named, name) {
-                return Ok(jitter);
-            }
+        if let Ok(jitter) = one_of(&[Self::None, Self::Full, Self::Equal], named, &value) {
+            return Ok(jitter);
         }
         let share = f64::read(value).map_err(|_| rule)?;
         Self::proportional(share).map_err(|_| rule.into())
@@ -315,9 +330,10 @@ impl Setting for ServerDelays {
 pub(super) fn one_of<T: Copy>(
     items: &[T],
     name_of: impl Fn(T) -> &'static str,
-    name: &str,
+    value: &Value,
 ) -> Result<T, Rule> {
-    items.iter().copied().find(|item| name_of(*item) == name).ok_or_else(|| {
+    let is_it = |item: &T| matches!(value, Value::Text(name) if name == name_of(*item));
+    items.iter().copied().find(is_it).ok_or_else(|| {
         let names = items.iter().map(|item| format!("{:?}", name_of(*item))).collect::<Vec<_>>();
         format!("it must be one of {}", names.join(", ")).into()
     })
