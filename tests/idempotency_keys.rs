@@ -524,3 +524,77 @@ async fn a_redirected_request_keeps_its_key() {
         assert_eq!(keys.len(), 1, "{status}: {keys:?}");
     }
 }
+
+/// The number of the attempt in the field of the key would be another key for each attempt, and the same
+/// for all orders.
+#[tokio::test]
+async fn the_number_of_an_attempt_never_takes_the_place_of_a_key() {
+    let with_header = |policy: RetryPolicyBuilder| {
+        RetryMiddleware::builder(policy.build().unwrap()).attempt_header(FIELD)
+    };
+    let rule = "attempt_header is \"idempotency-key\", but it is a field for idempotency keys: each \
+                attempt would have another key";
+    assert_eq!(with_header(policy()).build().unwrap_err().to_string(), rule);
+    let other = || policy().idempotency_key_fields([OTHER]);
+    let endpoint = Endpoint::named("e").path("/e").policy(generating().build().unwrap());
+    let in_endpoint = with_header(other()).endpoint(endpoint.build().unwrap());
+    assert_eq!(in_endpoint.build().unwrap_err().to_string(), rule);
+
+    // A policy that a request brings is not checked by any build: there the number gives way.
+    let server = busy().await;
+    let client = ClientBuilder::new(http()).with(with_header(other()).build().unwrap()).build();
+    let request = client.post(server.uri()).retry_policy(generating().build().unwrap());
+    request.send().await.unwrap();
+    let keys = keys(&server).await;
+    assert_eq!(keys.len(), 3);
+    assert!(keys.iter().all(|key| *key == keys[0] && key.len() == 36), "{keys:?}");
+}
+
+/// Stripe's 409 says that the first request with the key is still being worked on.
+#[tokio::test]
+async fn who_says_that_a_request_is_idempotent_does_not_lose_what_the_key_is_worth() {
+    let stripe = || policy().profile(ApiProfile::stripe());
+    let with_key = |client: &ClientWithMiddleware, uri: String| {
+        client.post(uri).header(FIELD, HeaderValue::from_static("mine"))
+    };
+    for (label, policy, assumes, sends) in [
+        ("nobody says so", stripe(), false, 3),
+        ("the policy says so", stripe().assume_idempotent(true), false, 3),
+        ("the request says so", stripe(), true, 3),
+        ("the policy denies keys", stripe().honour_idempotency_keys(false), false, 1),
+        // Then 409 is no reason either, whoever says what.
+        ("and the request says so", stripe().honour_idempotency_keys(false), true, 1),
+    ] {
+        let server = server([reply(409)]).await;
+        let client = chain(policy).build();
+        let request = with_key(&client, server.uri());
+        let request = if assumes { request.assume_idempotent() } else { request };
+        request.send().await.unwrap();
+        assert_eq!(keys(&server).await, vec!["mine"; sends], "{label}");
+    }
+}
+
+#[tokio::test]
+async fn what_code_adds_to_every_policy_reaches_endpoints_too() {
+    let own = Endpoint::named("own").path("/own").policy(policy().max_attempts(5).build().unwrap());
+    let client = Endpoint::named("as the client has it").path("/client");
+    let retry = RetryMiddleware::builder(policy().build().unwrap())
+        .endpoint(own.build().unwrap())
+        .endpoint(client.build().unwrap())
+        .map_policies(|endpoint, policy| match endpoint {
+            None | Some("own") => policy.retry_statuses([StatusCode::GONE].into_iter().collect()),
+            Some(name) => panic!("{name} has no policy of its own"),
+        })
+        .unwrap();
+    let error = RetryMiddleware::builder(RetryPolicy::default())
+        .map_policies(|_, policy| policy.max_attempts(0))
+        .unwrap_err();
+    assert_eq!(error.setting(), "max_attempts");
+    let server = server([reply(410)]).await;
+    let client = ClientBuilder::new(http()).with(retry.build().unwrap()).build();
+    for (path, sends) in [("/", 3), ("/own", 5), ("/client", 3)] {
+        client.get(format!("{}{path}", server.uri())).send().await.unwrap();
+        let received = server.received_requests().await.unwrap();
+        assert_eq!(received.iter().filter(|it| it.url.path() == path).count(), sends, "{path}");
+    }
+}

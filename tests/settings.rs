@@ -313,7 +313,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "attempt_header = 'x-key'\n\
-         endpoint = { name = 'a', path = '/a', policy.idempotency_key_fields = 'x-key' }",
+         endpoint = [{ name = 'a', path = '/a', policy.idempotency_key_fields = 'x-key' }]",
         "attempt_header is \"x-key\", but it is a field for idempotency keys: each attempt would have \
          another key",
     ),
@@ -346,7 +346,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "policy.profile = 'anthropics'",
-        "policy.profile is \"anthropics\", but it must be one of \"standard\", \"openai\", \"azure\", \
+        "policy.profile is \"anthropics\", but it must be one of \"standard\", \"openai\", \"anthropic\", \"azure\", \
          \"stripe\", \"github\", or a table",
     ),
     ("policy.profile = 7", "policy.profile is 7, but it must be a name or a table"),
@@ -374,6 +374,14 @@ const REFUSED: &[(&str, &str)] = &[
          not_processed_statuses, honours_idempotency_keys",
     ),
     // Endpoints.
+    (
+        "endpoint.search.path = '/a'",
+        "endpoint is {search: {path: \"/a\"}}, but it must be a list of tables: [[endpoint]]",
+    ),
+    (
+        "endpoint = [{ name = 'a', method = '*' }]",
+        "endpoint.a.method is \"*\", but for every method, leave it out",
+    ),
     ("endpoint = [{ host = 'a' }]", "endpoint.0.name is missing, but there is no default for it"),
     (
         "endpoint = [{ name = '', host = 'a' }]",
@@ -381,8 +389,8 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "endpoint = [{ name = 'a' }]",
-        "endpoint.a.conditions is none, but without any, it would match every request: the client's own \
-         policy does",
+        "endpoint.a.conditions is none, but it needs a method, host, path or closure: the policy for every \
+         request is the client's",
     ),
     (
         "endpoint = [{ name = 'a', host = 'https://a' }]",
@@ -481,7 +489,7 @@ fn each_option_of_the_middleware_is_the_same_in_a_file_and_in_code() {
         ("wrap_errors = true", builder().wrap_errors()),
         ("attempt_header = 'X-Attempt'", builder().attempt_header(field("x-attempt"))),
         (
-            "endpoint = { name = 'a', path = '/a', buffer_body = 0, drain = { bytes = 7 } }",
+            "endpoint = [{ name = 'a', path = '/a', buffer_body = 0, drain = { bytes = 7 } }]",
             builder().endpoint(
                 Endpoint::named("a")
                     .path("/a")
@@ -606,6 +614,7 @@ fn each_setting_of_a_policy_is_the_same_in_a_file_and_in_code() {
         ),
         ("profile = 'standard'", new().profile(ApiProfile::standard())),
         ("profile = 'openai'", new().profile(ApiProfile::openai())),
+        ("profile = 'anthropic'", new().profile(ApiProfile::openai())),
         ("profile = 'azure'", new().profile(ApiProfile::azure())),
         ("profile = 'stripe'", new().profile(ApiProfile::stripe())),
         ("profile = 'github'", new().profile(ApiProfile::github())),
@@ -762,7 +771,7 @@ fn statuses_that_need_a_proof_are_refused_until_code_adds_one() {
     for text in [
         "policy.not_processed_statuses = [429]",
         "policy.profile.not_processed_statuses = [429]",
-        "endpoint = { name = 'a', path = '/a', policy.not_processed_statuses = [429] }",
+        "endpoint = [{ name = 'a', path = '/a', policy.not_processed_statuses = [429] }]",
     ] {
         let settings = load(text);
         let error = RetryMiddleware::from_settings(&settings).unwrap_err();

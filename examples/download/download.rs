@@ -35,7 +35,8 @@ pub(crate) struct Download {
 /// Downloads `url` to the file at `path`, and asks for the rest whenever the body ends early.
 ///
 /// - `policy` counts every request, whoever sends it again: the middleware after a 503, this loop
-///   after a cut. So does the client's retry budget. It should have no attempt timeout, which would cut each long body. Give the client
+///   after a cut. So does the client's retry budget. The policy should have no attempt timeout, which would cut each long
+///   body. Give the client
 ///   a `read_timeout` instead: so long a server may be silent.
 /// - The client must not decompress, since ranges count the bytes on the wire: where reqwest has
 ///   these features, build it with `no_gzip()`, `no_brotli()`, `no_deflate()` and `no_zstd()`.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::RetryMiddleware;
 use crate::origin::{Cooldown, RetryBudget};
-use crate::policy::{Explanation, Page};
+use crate::policy::{Explanation, Page, RetryPolicy};
 
 /// What a [`RetryMiddleware`] comes to, for people: by [`RetryMiddleware::explain`].
 ///
@@ -41,6 +41,10 @@ struct Part {
 impl RetryMiddleware {
     /// All rules of the client, to be read and reviewed: see [`ClientExplanation`].
     pub fn explain(&self) -> ClientExplanation {
+        let explain = |policy: &RetryPolicy| match self.observed {
+            true => policy.explain(),
+            false => policy.explain().without_proof(),
+        };
         let endpoints = self.endpoints.iter().map(|endpoint| {
             let limit = endpoint.buffer_body.map(|limit| term("bodies", &bodies(limit)));
             let drain = endpoint.drain.map(|drain| term("discarded bodies", &drain.to_string()));
@@ -48,21 +52,21 @@ impl RetryMiddleware {
                 name: endpoint.name().to_owned(),
                 matches: endpoint.to_string(),
                 options: limit.into_iter().chain(drain).collect(),
-                policy: endpoint.policy.as_ref().map(crate::RetryPolicy::explain),
+                policy: endpoint.policy.as_ref().map(explain),
             }
         });
         ClientExplanation {
             endpoints: endpoints.collect(),
             options: self.options(),
-            policy: self.policy.explain(),
+            policy: explain(&self.policy),
         }
     }
 
     fn options(&self) -> Vec<(String, String)> {
         let proof = if self.observed {
-            "yes: where it says \"if not processed\", it may be proven"
+            "yes: where it says \"if not processed\", that may be proven"
         } else {
-            "none: \"if not processed\" comes to \"no: not_idempotent\""
+            "none: nothing can prove that a server did not act on a POST that failed"
         };
         let budget = self.budget.as_ref().map(RetryBudget::to_string);
         let cooldown = self.cooldown.as_ref().map(Cooldown::to_string);
@@ -112,7 +116,8 @@ impl fmt::Display for ClientExplanation {
         page.title("Which rules hold for a request");
         page.paragraph(
             "Those of the first that matches it, as the caller made it, before its first send. The policy of a \
-             RetryScope, and what the request itself asks for, take precedence; code alone tells them.",
+             RetryScope and what a call asks for itself take precedence: in code, look for RetryScope and \
+             RetryRequestExt.",
         );
         let endpoints =
             self.endpoints.iter().map(|it| format!("{}: {}", it.name, page.code(&it.matches)));

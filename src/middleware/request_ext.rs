@@ -113,7 +113,8 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     #[must_use]
     fn retry_policy(self, policy: RetryPolicy) -> Self;
 
-    /// Sends once. All else in the policy that holds stays, its time limits above all.
+    /// Sends once. All else in the policy that holds stays, its time limits above all. A failure is
+    /// [`AttemptsExhausted`](crate::StopReason::AttemptsExhausted) then, as after any last attempt.
     #[must_use]
     fn no_retry(self) -> Self;
 
@@ -125,7 +126,7 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     /// Sends this key with each attempt, in the first field that the policy has for
     /// [keys](crate::RetryPolicyBuilder::idempotency_key_fields), unless the request carries one already:
     /// that stays. Either way it says that the server honours keys for this request, so that a POST or PATCH
-    /// is sent again like a GET.
+    /// is sent again like a GET. A server that does not know the field acts each time.
     #[must_use]
     fn idempotency_key(self, key: IdempotencyKey) -> Self;
 

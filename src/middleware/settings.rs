@@ -15,7 +15,8 @@ use crate::policy::{PolicyError, RetryPolicy};
 /// variables, or whatever else describes its own values to serde. Feature `serde`.
 ///
 /// Everything has a default, so an empty table is the default client. The names are those of the setters in
-/// code, and the same rules hold: what loads builds. A setting that is unknown or breaks a rule is an error
+/// code, and the same rules hold: what loads builds (but for `not_processed_statuses`, which need a
+/// [`delivery_proof`](RetryMiddlewareBuilder::delivery_proof) that code adds). A setting that is unknown or breaks a rule is an error
 /// that says where it stands, what it is, and the rule. Durations are texts with their unit (`"250ms"`,
 /// `"1m 30s"`); `"none"` switches off what can be. In an endpoint's `policy` stands what differs from the
 /// client's.
@@ -24,7 +25,9 @@ use crate::policy::{PolicyError, RetryPolicy};
 /// by key are for code: [`builder`](Self::builder) takes them on top.
 ///
 /// The format must describe its values. Where it has no types, as environment variables, a text will do for a
-/// number, and for one item of a list. What is not set is left out; a null is refused.
+/// number, and for one item of a list. What is not set is left out; a null is refused. Crates that merge
+/// sources (`config`, `figment`) can so override a single value of the client; a backoff only as a whole, and
+/// the list of endpoints only as a whole.
 ///
 /// Every setting, with its default where there is one (`examples/retry.toml`):
 ///
@@ -143,7 +146,15 @@ impl RetrySettings {
         settings.cooldown = table.take("cooldown")?.unwrap_or(settings.cooldown);
         settings.wrap_errors = table.take("wrap_errors")?.unwrap_or(settings.wrap_errors);
         settings.attempt_header = table.take("attempt_header")?.unwrap_or(settings.attempt_header);
-        let items = table.take_value("endpoint")?.map(Value::into_items).unwrap_or_default();
+        // Not one alone: a source that adds a part of one would replace them all.
+        let items = match table.take_value("endpoint")? {
+            Some(Value::List(items)) => items,
+            Some(other) => {
+                let rule = "it must be a list of tables: [[endpoint]]";
+                return Err(PolicyError::new("endpoint", other, rule));
+            }
+            None => Vec::new(),
+        };
         let mut endpoints = Endpoints::default();
         for (at, item) in items.into_iter().enumerate() {
             let table = Table::open(format!("endpoint.{at}"), item)?;

@@ -155,7 +155,7 @@ impl fmt::Display for RetryBudget {
         write!(
             f,
             "{capacity} resends to an origin that bring nothing; {refill_per_answer} more for each good \
-             answer; all again after {refill_after:?} without one"
+             answer; all again after {refill_after:?} without a resend"
         )
     }
 }

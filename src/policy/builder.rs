@@ -71,7 +71,8 @@ impl RetryPolicyBuilder {
         self
     }
 
-    /// The statuses that are transient. **Default**: [`StatusSet::transient`].
+    /// The statuses that are transient: these alone, so that one more is
+    /// [`StatusSet::transient().with(it)`](StatusSet::with). **Default**: [`StatusSet::transient`].
     pub fn retry_statuses(mut self, statuses: StatusSet) -> Self {
         self.rules.retry_statuses = statuses;
         self
@@ -112,7 +113,9 @@ impl RetryPolicyBuilder {
 
     /// Gives every POST and PATCH without an idempotency key a new one, in the first of the
     /// [`idempotency_key_fields`](Self::idempotency_key_fields): once a logical request, so that each of
-    /// its attempts carries the same. A key of the caller's stays. It says, too, that the server
+    /// its attempts carries the same. It lives as long as the call: a call that is made again, by a queue or a
+    /// user, has another one. Where that would be a second order, make the key of the order and bring it:
+    /// [`idempotency_key`](crate::RetryRequestExt::idempotency_key). A key of the caller's stays. It says, too, that the server
     /// [honours](Self::honour_idempotency_keys) keys. `None` makes none. **Default**: none.
     ///
     /// ```

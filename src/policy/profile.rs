@@ -74,10 +74,11 @@ pub enum StatusCondition {
 impl ApiProfile {
     /// Those that this crate knows, by their names in settings files.
     #[cfg(feature = "serde")]
-    pub(super) fn built_in() -> [(&'static str, Self); 5] {
+    pub(super) fn built_in() -> [(&'static str, Self); 6] {
         [
             ("standard", Self::standard()),
             ("openai", Self::openai()),
+            ("anthropic", Self::openai()),
             ("azure", Self::azure()),
             ("stripe", Self::stripe()),
             ("github", Self::github()),

@@ -119,7 +119,8 @@ fn a_method_that_differs_from_a_known_one_by_case_is_refused() {
 #[test]
 fn a_name_that_says_nothing_and_an_endpoint_without_conditions_are_refused() {
     let name = "reports call it so: it must be up to 64 letters, digits, spaces and -_./:";
-    let none = "without any, it would match every request: the client's own policy does";
+    let none =
+        "it needs a method, host, path or closure: the policy for every request is the client's";
     let policy = RetryPolicy::never();
     for (label, endpoint, expected) in [
         ("empty", Endpoint::named("").path("/"), format!("endpoint.name is \"\", but {name}")),

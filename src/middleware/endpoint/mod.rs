@@ -228,12 +228,15 @@ impl EndpointBuilder {
             && self.paths.is_empty()
             && self.when.is_none();
         if has_none {
-            let rule = "without any, it would match every request: the client's own policy does";
+            let rule = "it needs a method, host, path or closure: the policy for every request is the client's";
             return Err(within(PolicyError::new("conditions", format_args!("none"), rule)));
         }
         if let Some(method) = self.methods.iter().find(|method| is_misspelt(method)) {
             let rule = "methods are case-sensitive: it must be in capitals";
             return Err(error("method", method.as_str(), rule));
+        }
+        if self.methods.iter().any(|method| method.as_str() == "*") {
+            return Err(error("method", "*", "for every method, leave it out"));
         }
         let parse_host =
             |text: &String| HostPattern::parse(text).map_err(|rule| error("host", text, rule));

@@ -47,6 +47,8 @@ pub struct Explanation {
     /// Without its classifiers.
     policy: RetryPolicy,
     classifiers: usize,
+    /// Whether the client could prove that a request was not processed.
+    provable: bool,
 }
 
 impl RetryPolicy {
@@ -55,7 +57,7 @@ impl RetryPolicy {
     /// Classifiers are counted and not called: what code would say can't be told.
     pub fn explain(&self) -> Explanation {
         let classifiers = self.rules().classifiers.count();
-        Explanation { policy: self.without_classifiers(), classifiers }
+        Explanation { policy: self.without_classifiers(), classifiers, provable: true }
     }
 }
 
@@ -68,6 +70,11 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
+    /// Of a policy in a client that has no proof.
+    pub(crate) fn without_proof(self) -> Self {
+        Self { provable: false, ..self }
+    }
+
     /// Leaves out what the words mean that have been `explained` on this page already.
     pub(crate) fn write(&self, page: &mut Page, explained: &mut Vec<(String, String)>) {
         self.what_is_sent_again(page, explained);
@@ -98,7 +105,7 @@ impl Explanation {
                  to send twice. Rules are code, so that this can't show what they say."
             ));
         }
-        let outcomes = Outcomes::of(&self.policy);
+        let outcomes = Outcomes::of(&self.policy, self.provable);
         let classes = outcomes.classes.iter().copied();
         let head = std::iter::once("outcome")
             .chain(classes.clone().map(|class| words::head(&self.policy, class)));
@@ -106,11 +113,14 @@ impl Explanation {
         page.table(&head, &outcomes.rows(page));
 
         let columns = classes.map(|class| words::column(page, &self.policy, class)).collect();
+        let mut is_short = false;
         let mut terms = |page: &mut Page, title: &str, mut terms: Vec<(String, String)>| {
+            let count = terms.len();
             terms.retain(|term| !explained.contains(term));
             if !terms.is_empty() {
                 page.terms(Some(title), &terms);
             }
+            is_short |= terms.len() < count;
             explained.append(&mut terms);
         };
         terms(page, "Columns:", columns);
@@ -120,6 +130,9 @@ impl Explanation {
         terms(page, "Cells (what is not sent again is returned):", cells);
         let rows = words::rows(page, &self.policy, &outcomes);
         terms(page, "Rows:", rows);
+        if is_short {
+            page.paragraph("Words that are not explained here are explained above.");
+        }
     }
 
     fn limits(&self, page: &mut Page) {
@@ -149,7 +162,8 @@ impl Explanation {
                 "deadline".to_owned(),
                 limit(
                     policy.deadline(),
-                    "for all sends and waits together; a wait that would not end before it never starts",
+                    "for all sends and waits together, up to the head of the last response; a wait that \
+                     would not end before it never starts",
                 ),
             ),
         ]);

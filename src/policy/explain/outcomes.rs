@@ -78,6 +78,7 @@ struct Row {
 /// The table: its columns are the classes that requests can have under the policy.
 pub(super) struct Outcomes<'a> {
     policy: &'a RetryPolicy,
+    provable: bool,
     pub(super) classes: Vec<RetryableMethod>,
     /// In the order in which they are read: the first that fits decides.
     responses: Vec<Row>,
@@ -86,9 +87,10 @@ pub(super) struct Outcomes<'a> {
 
 impl<'a> Outcomes<'a> {
     /// `policy` must have no classifiers: they are not ours to call.
-    pub(super) fn of(policy: &'a RetryPolicy) -> Self {
+    pub(super) fn of(policy: &'a RetryPolicy, provable: bool) -> Self {
+        let classes = classes(policy);
         let mut outcomes =
-            Self { policy, classes: classes(policy), responses: Vec::new(), faults: Vec::new() };
+            Self { policy, provable, classes, responses: Vec::new(), faults: Vec::new() };
         outcomes.ask_about_responses();
         outcomes.ask_about_faults();
         outcomes
@@ -163,7 +165,7 @@ impl<'a> Outcomes<'a> {
             let proven = || ask(*class, proving.unwrap_or(outcome), true);
             match ask(*class, outcome, false) {
                 Ok(_) => Cell::Resend,
-                Err(_) if proven().is_ok() => Cell::IfNotProcessed,
+                Err(_) if self.provable && proven().is_ok() => Cell::IfNotProcessed,
                 Err(reason) => Cell::No(reason),
             }
         };

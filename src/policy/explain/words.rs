@@ -43,8 +43,8 @@ pub(super) fn column(
         }
         RetryableMethod::Idempotent => {
             let meaning = format!(
-                "GET, HEAD, PUT, DELETE and every other method that is registered as idempotent: sent \
-                 twice, it has the effect of one. And every request that says so of itself ({}).",
+                "GET, HEAD, PUT, DELETE and every other method that is registered as idempotent: \
+                 sent twice, it is taken to have the effect of one. And every request that says so of itself ({}).",
                 page.code("assume_idempotent"),
             );
             ("idempotent", meaning)
