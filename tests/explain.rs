@@ -13,8 +13,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest_typed_retry::test_util::seeded_jitter;
 use reqwest_typed_retry::{
     ApiProfile, Attempt, Backoff, Cooldown, DelayHint, DeliveryProof, DrainLimits, Endpoint,
-    Explanation, Fault, FaultKind, FaultSet, HintUnit, Jitter, KeyFormat, Outcome, RetryMiddleware,
-    RetryPolicy, RetrySettings, RetryableMethod, ServerDelays, StatusCondition, StatusSet,
+    Explanation, Fault, FaultKind, FaultSet, HintUnit, Jitter, KeyFormat, Outcome, RetryBudget,
+    RetryMiddleware, RetryPolicy, RetrySettings, RetryableMethod, ServerDelays, StatusCondition,
+    StatusSet,
 };
 
 const WIDTH: usize = 100;
@@ -525,4 +526,46 @@ fn the_fields_are_listed_in_the_order_in_which_they_are_read() {
         assert_eq!(delay, Some(secs(at as u64 + 1)), "{name}");
         headers.remove(*name);
     }
+}
+
+/// Each policy, and what its explanation says.
+#[test]
+fn the_words_fit_the_numbers() {
+    let builder = RetryPolicy::builder;
+    let verdict = |length: usize| {
+        builder().profile(ApiProfile::standard().verdict_field(field(&"v".repeat(length))))
+    };
+    let only_if = |value: &str| {
+        let hint = DelayHint::new(field("x-wait"), HintUnit::Seconds).only_if(field("x-is"), value);
+        builder().profile(ApiProfile::standard().hint(hint))
+    };
+    for (label, policy, says, never_says) in [
+        ("two in a row", builder().retry_statuses(statuses([502, 503])), "\n502, 503 ", "502-503"),
+        ("three in a row", builder().retry_statuses(statuses(502..505)), "\n502-504 ", "502, "),
+        (
+            "a gap that a condition leaves",
+            builder().profile(ApiProfile::github()).retry_statuses(statuses([500])),
+            "\n403, 429 with a server delay ",
+            "403-429",
+        ),
+        ("a verdict field of 24", verdict(24), &format!(" with {}:", "v".repeat(24)), "verdict of"),
+        ("one of 25", verdict(25), "a verdict of true", "vvv: true"),
+        ("six attempts", builder().max_attempts(6), "\nresend 5 of 5 ", "\n..."),
+        ("seven", builder().max_attempts(7), "\nresend 6 of 6 ", "\n..."),
+        ("eight", builder().max_attempts(8), "\n...", "resend 6 of 7"),
+        ("no wait", builder().backoff(Backoff::constant(Duration::ZERO)), " 0s ", "0ns"),
+        ("what a value may hide", only_if("a\u{1b}b\nc"), r#"x-is is "a\u{1b}b\nc""#, "\u{1b}"),
+    ] {
+        let text = policy.build().unwrap().explain().to_string();
+        assert!(text.contains(says), "{label}: no {says:?} in\n{text}");
+        assert!(!text.contains(never_says), "{label}: {never_says:?} in\n{text}");
+    }
+    let ticks = only_if("0").build().unwrap();
+    let profile = ApiProfile::standard().hint(DelayHint::new(field("a``b"), HintUnit::Seconds));
+    let ticks = ticks.to_builder().profile(profile).build().unwrap();
+    assert!(format!("{:#}", ticks.explain()).contains("``` a``b ```"));
+
+    let budget = RetryBudget::builder().capacity(7).build().unwrap();
+    let retry = RetryMiddleware::builder(RetryPolicy::default()).budget(budget).build().unwrap();
+    assert!(retry.explain().to_string().contains(" 7 resends to an origin"));
 }

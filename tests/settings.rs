@@ -408,7 +408,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "endpoint = [{ name = 'a', path = '/a*/' }]",
-        "endpoint.a.path is \"/a*/\", but it is a prefix already: leave out the *",
+        "endpoint.a.path is \"/a*/\", but it is a prefix of whole segments already: it has no wildcards",
     ),
     (
         "endpoint = [{ name = 'a', method = 'post' }]",

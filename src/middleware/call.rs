@@ -88,10 +88,11 @@ impl<'a> Call<'a> {
         extensions: &'a mut Extensions,
         next: Next<'a>,
     ) -> Self {
-        let options = RequestOptions::take(extensions);
+        let started = Instant::now();
+        let mut options = RequestOptions::take(extensions);
         let scope = RetryScope::open();
         let Choice { policy, endpoint, class } =
-            Choice::make(retry, &mut request, scope.as_deref(), options.as_deref());
+            Choice::make(retry, &mut request, scope.as_deref(), &mut options);
         let makes_body = options.as_ref().is_some_and(|options| options.body_factory.is_some());
         if makes_body {
             BodyFactory::make_room(&mut request);
@@ -108,7 +109,7 @@ impl<'a> Call<'a> {
             method: request.method().clone(),
             provable: retry.observed && !makes_body && proof::is_observable(&request),
             destination: may_be_asked.then(|| Box::new(Destination::of(&request, retry))),
-            started: Instant::now(),
+            started,
             replay: Replay::new(request),
             retry,
             policy,
@@ -368,6 +369,14 @@ impl<'a> Call<'a> {
                 let attempts = std::mem::take(&mut progress.attempts);
                 Step::Return(self.finish(attempts, progress.url.as_ref(), reason, ended.result))
             }
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if let Some(options) = self.options.take() {
+            options.give_back(self.extensions);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Where the randomness of the waits comes from.
+//! Where the randomness of the waits comes from, and that of keys.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use rand::rngs::ThreadRng;
+use rand::rngs::{SysError, SysRng, ThreadRng};
 use rand::{Rng, TryRng};
 
 /// The thread's generator, or one that the caller brought.
@@ -57,6 +57,39 @@ impl TryRng for Draws<'_> {
 
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
         self.with(|rng| rng.fill_bytes(bytes));
+        Ok(())
+    }
+}
+
+/// The operating system's own randomness. The thread's generator would draw the same on both sides of a
+/// `fork`.
+pub(super) struct System;
+
+impl System {
+    fn draw<T>(
+        own: impl FnOnce(&mut SysRng) -> Result<T, SysError>,
+        threads: impl FnOnce(&mut ThreadRng) -> T,
+    ) -> Result<T, Infallible> {
+        // A system that has none to give had none for the thread's generator either.
+        Ok(own(&mut SysRng).unwrap_or_else(|_| threads(&mut rand::rng())))
+    }
+}
+
+impl TryRng for System {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Self::draw(TryRng::try_next_u32, Rng::next_u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Self::draw(TryRng::try_next_u64, Rng::next_u64)
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        if SysRng.try_fill_bytes(bytes).is_err() {
+            rand::rng().fill_bytes(bytes);
+        }
         Ok(())
     }
 }

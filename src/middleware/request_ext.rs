@@ -22,6 +22,10 @@ pub(super) struct RequestOptions {
     pub(super) deadline: Option<Duration>,
     pub(super) assume_idempotent: bool,
     pub(super) idempotency_key: Option<IdempotencyKey>,
+    /// Made for the request when it came by first.
+    pub(super) new_key: Option<IdempotencyKey>,
+    /// Whether the request carries anything besides a tracker.
+    pub(super) is_asked: bool,
     /// Attached by the caller as an extension of its own.
     pub(super) tracker: Option<RetryTracker>,
 }
@@ -33,6 +37,13 @@ impl RequestOptions {
         let tracker = extensions.get::<RetryTracker>();
         (options.is_some() || tracker.is_some())
             .then(|| Box::new(Self { tracker: tracker.cloned(), ..options.unwrap_or_default() }))
+    }
+
+    /// Puts them back at the end of a call: an outer middleware may send the request once more.
+    pub(super) fn give_back(self, extensions: &mut Extensions) {
+        if self.is_asked {
+            extensions.insert(self);
+        }
     }
 }
 
@@ -54,7 +65,12 @@ impl RequestOptions {
 /// | discarded responses | | | [`drain`](crate::EndpointBuilder::drain) | [`drain`](crate::RetryMiddlewareBuilder::drain) |
 ///
 /// These are extensions of the request: `RequestBuilder::build` loses them, `send` does not. The
-/// middleware takes them out: they hold for one call, and no other request, before or after, knows of them.
+/// middleware hides them from all that runs inside of it. A layer outside that sends the request once more,
+/// say with a fresh token after a 401, sends it as asked for here, under the same key. One that lends the
+/// request's extensions to *another* request lends these, too: give that one a map of its own.
+///
+/// A redirect is followed below the retry layer, under the rules of the request as the caller made it, and
+/// carries its key along.
 ///
 /// ```
 /// use std::time::Duration;
@@ -113,7 +129,8 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     #[must_use]
     fn retry_policy(self, policy: RetryPolicy) -> Self;
 
-    /// Sends once. All else in the policy that holds stays, its time limits above all. A failure is
+    /// Sends once, as far as this layer goes (reqwest has resends of its own for some HTTP/2 requests). All else
+    /// in the policy that holds stays, its time limits above all. A failure is
     /// [`AttemptsExhausted`](crate::StopReason::AttemptsExhausted) then, as after any last attempt.
     #[must_use]
     fn no_retry(self) -> Self;
@@ -135,7 +152,9 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     #[must_use]
     fn retry_deadline(self, deadline: Duration) -> Self;
 
-    /// Counts the attempts of this request in `session`, whose policy takes the place of every other one,
+    /// Counts the attempts of this request in `session`. All requests of a session are one logical request:
+    /// a key that is [made](crate::RetryPolicyBuilder::generate_idempotency_keys) is made once for all of
+    /// them. The session's policy takes the place of every other one,
     /// so that [`retry_policy`](Self::retry_policy), [`no_retry`](Self::no_retry) and
     /// [`retry_deadline`](Self::retry_deadline) have no effect: see [`SharedSession`].
     #[must_use]
@@ -189,7 +208,9 @@ impl RetryRequestExt for RequestBuilder {
 }
 
 fn options(request: &mut RequestBuilder) -> &mut RequestOptions {
-    request.extensions().get_or_insert_default()
+    let options: &mut RequestOptions = request.extensions().get_or_insert_default();
+    options.is_asked = true;
+    options
 }
 
 mod sealed {

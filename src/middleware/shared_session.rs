@@ -30,6 +30,8 @@ use crate::time::Instant;
 /// [carry](crate::RetryRequestExt::retry_session) it, and its deadline runs from its making. That policy
 /// should have no attempt timeout, which would cut a long body: a head timeout, and the client's own
 /// `read_timeout` for a body that stalls, take its place. Clones share the count; it serves one request at a time. A [`RetryScope`] limits it, too.
+/// All its requests are one logical request: an idempotency key that is
+/// [made](crate::RetryPolicyBuilder::generate_idempotency_keys) for the first is that of all.
 /// After the last attempt each further request is still sent once. The loop's resends draw on the
 /// [`RetryBudget`] of the client, too; a good answer counts there once nobody has the session any more, or its next request is sent.
 ///
@@ -232,8 +234,8 @@ impl SharedSession {
     }
 
     /// The key of the logical request: `new`, if it has none yet.
-    pub(super) fn key_or(&self, new: &IdempotencyKey) -> IdempotencyKey {
-        self.lock().key.get_or_insert_with(|| new.clone()).clone()
+    pub(super) fn key_or(&self, new: IdempotencyKey) -> IdempotencyKey {
+        self.lock().key.get_or_insert(new).clone()
     }
 
     /// A request of this class is about to be sent, by the client that `retry` is of.
@@ -327,7 +329,9 @@ impl Drop for Undo<'_> {
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
             let state = &mut *self.shared.lock();
+            let class = state.session.class();
             state.session = before;
+            state.session.set_class(class); // that of a request that has begun meanwhile
             state.account = None; // which gives the token back
         }
     }

@@ -3,6 +3,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST,
+    TRANSFER_ENCODING, USER_AGENT,
+};
 use http::{HeaderName, StatusCode};
 
 use super::retry_policy::{Rules, is_completed};
@@ -210,6 +214,7 @@ impl RetryPolicyBuilder {
     /// - `max_attempts` of 0; unlimited attempts without a deadline, or without any wait;
     /// - a time limit of zero; an attempt or head timeout longer than the deadline, or a head timeout
     ///   longer than the attempt's; a server's delay clamped to nothing;
+    /// - a field for keys that requests have anyway (`Authorization`, `Host` and the like);
     /// - keys that are to be made, and no field for them, or no server that honours them;
     /// - a status below 400 among those to retry, of the profile too: it is an answer (a classifier can still ask for
     ///   a resend).
@@ -279,6 +284,19 @@ fn check_server_delays(server_delays: ServerDelays) -> Result<(), PolicyError> {
     Ok(())
 }
 
+/// Fields that a request has anyway, or that frame it: taken for keys they would make POSTs repeatable.
+const NO_KEYS: [HeaderName; 9] = [
+    ACCEPT,
+    AUTHORIZATION,
+    CONNECTION,
+    CONTENT_LENGTH,
+    CONTENT_TYPE,
+    COOKIE,
+    HOST,
+    TRANSFER_ENCODING,
+    USER_AGENT,
+];
+
 fn check_keys(rules: &Rules) -> Result<(), PolicyError> {
     if rules.generate_idempotency_keys.is_some() && rules.idempotency_key_fields.is_empty() {
         let rule = "keys that are generated need a field to go into";
@@ -287,6 +305,10 @@ fn check_keys(rules: &Rules) -> Result<(), PolicyError> {
             &rules.idempotency_key_fields,
             rule,
         ));
+    }
+    if let Some(field) = rules.idempotency_key_fields.iter().find(|it| NO_KEYS.contains(it)) {
+        let rule = "that field has a meaning of its own";
+        return Err(PolicyError::new("idempotency_key_fields", field.as_str(), rule));
     }
     if rules.generate_idempotency_keys.is_some() && rules.honour_idempotency_keys == Some(false) {
         let rule = "keys that are generated need a server that honours them";

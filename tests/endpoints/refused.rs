@@ -76,7 +76,10 @@ fn a_host_that_is_none_is_refused_by_name_value_and_rule() {
 fn a_path_that_is_none_is_refused_by_name_value_and_rule() {
     let slash = "it must begin with a slash";
     let alone = "it must be a path alone: queries are not looked at";
-    let prefix = "it is a prefix already: leave out the *";
+    let prefix = "it is a prefix of whole segments already: it has no wildcards";
+    let space = "it must not have space around it, which a URL never has";
+    let all = "it comes to /, which is every path";
+    let one = "it must be one path: several are several settings";
     for (label, path, rule) in [
         ("empty", "", slash),
         ("no slash", "v1", slash),
@@ -89,6 +92,16 @@ fn a_path_that_is_none_is_refused_by_name_value_and_rule() {
         ("everything below it", "/v1/*", prefix),
         ("everything that begins so", "/v1*", prefix),
         ("everything of any depth", "/v1/**", prefix),
+        ("everything in its place", "/v*/a", prefix),
+        ("what comes to that", "/v1/*/", prefix),
+        ("a parameter", "/{id}/orders", prefix),
+        ("a space behind it", "/v1 ", space),
+        ("a tab in it", "/v1\t/a", space),
+        ("two slashes", "//", all),
+        ("a dot", "/.", all),
+        ("the way back", "/v1/..", all),
+        ("a backslash", "/\\", all),
+        ("two paths", "/a,/b", one),
     ] {
         let error = error(Endpoint::named("e").path("/v1").path(path));
         assert_eq!(

@@ -249,7 +249,12 @@ fn paths(most: usize) -> impl Strategy<Value = PathSpec> {
 pub(crate) fn endpoints() -> impl Strategy<Value = EndpointSpec> {
     let methods = prop_oneof![2 => Just(vec![]), 1 => vec(select(&METHODS[..]), 1..4)];
     let hosts = prop_oneof![1 => Just(vec![]), 2 => vec(hosts(), 1..4)];
-    let paths = prop_oneof![1 => Just(vec![]), 2 => vec(paths(2), 1..4)];
+    // What only leads back to every path is refused.
+    let paths = paths(2).prop_filter("a path", |path| {
+        path.text() == "/" || path.segments().iter().any(|segment| !segment.is_empty())
+    });
+    let paths = prop_oneof![1 => Just(PathSpec(vec![("", "")])), 6 => paths];
+    let paths = prop_oneof![1 => Just(vec![]), 2 => vec(paths, 1..4)];
     let all = (methods, hosts, paths, prop::bool::weighted(0.2));
     all.prop_map(|(methods, hosts, paths, wants_flag)| EndpointSpec {
         methods,

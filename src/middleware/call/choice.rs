@@ -3,6 +3,7 @@
 use reqwest::Request;
 
 use crate::middleware::endpoint::EndpointId;
+use crate::middleware::generator::System;
 use crate::middleware::request_ext::RequestOptions;
 use crate::middleware::retry_scope::RetryScope;
 use crate::middleware::{RetryMiddleware, SharedSession};
@@ -24,20 +25,21 @@ impl Choice {
         retry: &RetryMiddleware,
         request: &mut Request,
         scope: Option<&RetryScope>,
-        options: Option<&RequestOptions>,
+        options: &mut Option<Box<RequestOptions>>,
     ) -> Self {
+        let asked = options.as_deref();
         let endpoint = retry.endpoints.find(request);
-        let session = options.and_then(|options| options.session.as_ref());
+        let session = asked.and_then(|options| options.session.as_ref());
         let brought = session
             .map(SharedSession::policy)
-            .or_else(|| options?.policy.clone())
+            .or_else(|| asked?.policy.clone())
             .or_else(|| scope?.own_policy().cloned());
         if let Some(policy) = &brought {
             retry.tell_unproven(policy);
         }
         let of_endpoint = || retry.endpoints.get(endpoint?)?.policy.clone();
         let mut policy = brought.or_else(of_endpoint).unwrap_or_else(|| retry.policy.clone());
-        if let (Some(options), None) = (options, session) {
+        if let (Some(options), None) = (asked, session) {
             if options.sends_once || options.deadline.is_some() {
                 policy = policy.for_one_request(options.sends_once, options.deadline);
             }
@@ -50,13 +52,15 @@ impl Choice {
 fn class(
     policy: &RetryPolicy,
     request: &mut Request,
-    options: Option<&RequestOptions>,
+    options: &mut Option<Box<RequestOptions>>,
 ) -> RetryableMethod {
-    let asked = options.and_then(|options| options.idempotency_key.as_ref());
+    let asked = options.as_ref().and_then(|options| options.idempotency_key.as_ref());
     match asked {
         Some(key) => policy.put_idempotency_key(request.headers_mut(), key),
         None => put_new_key(policy, request, options),
     }
+    let options = options.as_ref();
+    let asked = options.and_then(|options| options.idempotency_key.as_ref());
     let class = policy.method_class(request.method(), request.headers());
     let is_assumed = options.is_some_and(|options| options.assume_idempotent);
     // A request that asks for a key says by that that its server honours keys.
@@ -68,13 +72,22 @@ fn class(
     }
 }
 
-/// The requests of a session are one logical request: they have one key.
-fn put_new_key(policy: &RetryPolicy, request: &mut Request, options: Option<&RequestOptions>) {
+/// One key for the logical request: for all requests of a session, and if an outer middleware sends it once
+/// more, for that pass, too.
+fn put_new_key(
+    policy: &RetryPolicy,
+    request: &mut Request,
+    options: &mut Option<Box<RequestOptions>>,
+) {
     // Not by the client's generator: with one that was seeded by hand, two processes would make the same
     // keys, and the server would take two orders for one.
-    let new = policy.new_idempotency_key(request.method(), request.headers(), &mut rand::rng());
+    let new = policy.new_idempotency_key(request.method(), request.headers(), &mut System);
     let Some((field, new)) = new else { return };
-    let session = options.and_then(|options| options.session.as_ref());
-    let key = session.map_or_else(|| new.clone(), |session| session.key_or(&new));
+    let options = options.get_or_insert_default();
+    options.is_asked = true;
+    let key = match &options.session {
+        Some(session) => session.key_or(new),
+        None => options.new_key.get_or_insert(new).clone(),
+    };
     request.headers_mut().insert(field, key.as_value().clone());
 }

@@ -19,6 +19,10 @@ use crate::policy::{PolicyError, RetryPolicy};
 /// as the caller made it. What an endpoint says nothing of is as the client has it. The budget and the
 /// cooldown are by origin, for all of a client's endpoints together.
 ///
+/// Redirects are followed below the retry layer: wherever they lead, the rules of the request as the caller
+/// made it hold. An endpoint that says that something may be sent twice says so for where its server
+/// redirects to.
+///
 /// An endpoint matches if each kind of condition that it has does: one of its methods, one of its hosts, one
 /// of its paths, and its closure.
 ///
@@ -173,7 +177,7 @@ impl EndpointBuilder {
 
     /// Matches this path and all below it, by whole segments: `/v1` matches `/v1` and `/v1/orders`, not
     /// `/v10`. A final slash makes no difference. Compared as it stands in the URL: case and percent-encoding
-    /// count; the query does not. Of several, any. **Default**: every path.
+    /// count, so that `/v1/%2e%2e%2f` is below `/v1`; the query does not. Of several, any. **Default**: every path.
     pub fn path(mut self, prefix: impl Into<String>) -> Self {
         self.paths.push(prefix.into());
         self

@@ -31,7 +31,7 @@ impl HostPattern {
         let port = port
             .map(|port| Some(port).filter(|port| is_number(port))?.parse().ok())
             .map_or(Ok(None), |port| port.map(Some).ok_or(RULE))?;
-        let is_foreign = |c: char| c.is_whitespace() || c.is_control() || r"*/?#@\,".contains(c);
+        let is_foreign = |c: char| c.is_whitespace() || c.is_control() || r"*/?#@\,;".contains(c);
         let is_address = host.starts_with('[') && host.ends_with(']');
         if host.contains(is_foreign) || (host.contains(':') && !is_address) {
             return Err(RULE);
@@ -91,11 +91,17 @@ impl PathPrefix {
         if text.contains(",/") {
             return Err("it must be one path: several are several settings");
         }
+        if text.contains(['*', '{', '}']) {
+            return Err("it is a prefix of whole segments already: it has no wildcards");
+        }
+        if text.trim() != text || text.contains(char::is_control) {
+            return Err("it must not have space around it, which a URL never has");
+        }
         let mut url = Url::parse("http://h/").map_err(|_| "it must be a path")?;
         url.set_path(text);
         let path = url.path().trim_end_matches('/');
-        if path.ends_with('*') {
-            return Err("it is a prefix already: leave out the *");
+        if path.is_empty() && text != "/" {
+            return Err("it comes to /, which is every path");
         }
         Ok(Self { path: path.to_owned() })
     }
