@@ -303,6 +303,10 @@ const REFUSED: &[(&str, &str)] = &[
          them",
     ),
     (
+        "policy.idempotency_key_fields = ['x-key', 'Authorization']",
+        "policy.idempotency_key_fields is \"authorization\", but that field has a meaning of its own",
+    ),
+    (
         "policy.honour_idempotency_keys = 'yes'",
         "policy.honour_idempotency_keys is \"yes\", but it must be true, false or \"by_profile\"",
     ),
