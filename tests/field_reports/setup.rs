@@ -151,7 +151,7 @@ fn a_setting_that_makes_no_sense_is_an_error_that_names_it_and_never_a_panic() {
         (
             refused(IdempotencyKey::new("", KeyFormat::Quoted)),
             "idempotency_key",
-            "\"\", but it must not be empty".to_owned(),
+            "0 characters long, but it must not be empty".to_owned(),
         ),
         (
             refused(Endpoint::named("search").path("v1").build()),
