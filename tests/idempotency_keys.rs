@@ -401,13 +401,30 @@ async fn the_requests_of_a_session_are_one_and_have_one_key() {
     let (first, second) = (session(), session());
     client.post(server.uri()).retry_session(&first).send().await.unwrap();
     first.resend_after(cut()).await.unwrap();
-    client.patch(server.uri()).retry_session(&first.clone()).send().await.unwrap();
+    client.post(server.uri()).retry_session(&first.clone()).send().await.unwrap();
     assert_eq!(first.attempts(), 4);
     client.post(server.uri()).retry_session(&second).send().await.unwrap();
     let keys = keys(&server).await;
     assert_eq!(keys[..4], vec![keys[0].clone(); 4]);
     assert!(keys[4] != keys[0] && keys.len() == 5, "{keys:?}");
     assert!(keys.iter().all(|key| is_random(key)), "{keys:?}");
+}
+
+#[tokio::test]
+async fn another_request_of_a_session_has_another_key() {
+    let server = server([reply(200)]).await;
+    let session = SharedSession::new(generating().build().unwrap());
+    let client = client(policy());
+    for request in [
+        client.post(server.uri()),
+        client.post(format!("{}/refunds", server.uri())),
+        client.patch(server.uri()),
+        client.post(format!("{}?page=2", server.uri())),
+    ] {
+        request.retry_session(&session).send().await.unwrap();
+    }
+    let keys = keys(&server).await.into_iter().collect::<std::collections::HashSet<_>>();
+    assert_eq!(keys.len(), 4, "{keys:?}");
 }
 
 #[tokio::test]

@@ -134,6 +134,40 @@ async fn a_layer_that_sends_it_once_more_sends_it_as_it_was_asked_for() {
     assert_eq!(script.received().len(), 2);
 }
 
+/// Once the call is over, posts about it by the same client, with what the request carried.
+struct Audits(ClientWithMiddleware);
+
+#[async_trait::async_trait]
+impl Middleware for Audits {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let response = next.run(request, extensions).await?;
+        let audit = self.0.post("http://audit.test/").build().unwrap();
+        self.0.execute_with_extensions(audit, extensions).await?;
+        Ok(response)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_made_for_a_request_is_that_of_no_other() {
+    let script = Script::always(Reply::status(StatusCode::OK));
+    let generates = policy().to_builder().generate_idempotency_keys(KeyFormat::Bare);
+    let retry = || RetryMiddleware::new(generates.clone().build().unwrap());
+    let plain = ClientBuilder::new(Client::new()).with(retry()).with(script.clone()).build();
+    let client = ClientBuilder::new(Client::new())
+        .with(Audits(plain))
+        .with(retry())
+        .with(script.clone())
+        .build();
+    client.post("http://service.test/").send().await.unwrap();
+    let keys = keys(&script);
+    assert!(keys.len() == 2 && keys[0] != keys[1], "{keys:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_call_that_was_dropped_was_asked_for_is_there_for_the_next_pass() {
     let script = Script::always(Reply::status(StatusCode::SERVICE_UNAVAILABLE));

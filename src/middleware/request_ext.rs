@@ -8,6 +8,7 @@ use reqwest_middleware::RequestBuilder;
 
 use super::body_factory::{BodyFactory, ReplayBody};
 use super::history::RetryTracker;
+use super::new_key::NewKey;
 use super::shared_session::SharedSession;
 use crate::policy::{IdempotencyKey, RetryPolicy};
 
@@ -22,8 +23,7 @@ pub(super) struct RequestOptions {
     pub(super) deadline: Option<Duration>,
     pub(super) assume_idempotent: bool,
     pub(super) idempotency_key: Option<IdempotencyKey>,
-    /// Made for the request when it came by first.
-    pub(super) new_key: Option<IdempotencyKey>,
+    pub(super) new_key: Option<NewKey>,
     /// Whether the request carries anything besides a tracker.
     pub(super) is_asked: bool,
     /// Attached by the caller as an extension of its own.
@@ -152,9 +152,9 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     #[must_use]
     fn retry_deadline(self, deadline: Duration) -> Self;
 
-    /// Counts the attempts of this request in `session`. All requests of a session are one logical request:
-    /// a key that is [made](crate::RetryPolicyBuilder::generate_idempotency_keys) is made once for all of
-    /// them. The session's policy takes the place of every other one,
+    /// Counts the attempts of this request in `session`. The requests of a session by one method to one URL
+    /// are one logical request: a key that is
+    /// [made](crate::RetryPolicyBuilder::generate_idempotency_keys) is made once for all of them. The session's policy takes the place of every other one,
     /// so that [`retry_policy`](Self::retry_policy), [`no_retry`](Self::no_retry) and
     /// [`retry_deadline`](Self::retry_deadline) have no effect: see [`SharedSession`].
     #[must_use]

@@ -13,6 +13,7 @@ use reqwest::{Request, Url};
 use super::call::target;
 use super::drain::Progress;
 use super::history::{AttemptOutcome, AttemptRecord};
+use super::new_key::NewKey;
 use super::observe::{self, ObservedCall, Observers};
 use super::wait::is_cancelled_within;
 use super::{Endpoint, RetryError, RetryHistory, RetryMiddleware, RetryScope};
@@ -30,8 +31,8 @@ use crate::time::Instant;
 /// [carry](crate::RetryRequestExt::retry_session) it, and its deadline runs from its making. That policy
 /// should have no attempt timeout, which would cut a long body: a head timeout, and the client's own
 /// `read_timeout` for a body that stalls, take its place. Clones share the count; it serves one request at a time. A [`RetryScope`] limits it, too.
-/// All its requests are one logical request: an idempotency key that is
-/// [made](crate::RetryPolicyBuilder::generate_idempotency_keys) for the first is that of all.
+/// All its requests by one method to one URL are one logical request: an idempotency key that is
+/// [made](crate::RetryPolicyBuilder::generate_idempotency_keys) for the first of them is that of all.
 /// After the last attempt each further request is still sent once. The loop's resends draw on the
 /// [`RetryBudget`] of the client, too; a good answer counts there once nobody has the session any more, or its next request is sent.
 ///
@@ -68,8 +69,7 @@ pub struct SharedSession {
 
 struct State {
     session: RetrySession,
-    /// Made for its first request that was to carry one.
-    key: Option<IdempotencyKey>,
+    key: Option<NewKey>,
     method: Method,
     /// That of the last request, once there was one.
     url: Option<Url>,
@@ -233,9 +233,9 @@ impl SharedSession {
         self.started.elapsed()
     }
 
-    /// The key of the logical request: `new`, if it has none yet.
-    pub(super) fn key_or(&self, new: IdempotencyKey) -> IdempotencyKey {
-        self.lock().key.get_or_insert(new).clone()
+    /// The key of this request: `new`, if it has not come by before.
+    pub(super) fn new_key(&self, request: &Request, new: IdempotencyKey) -> IdempotencyKey {
+        NewKey::of(request, &mut self.lock().key, new)
     }
 
     /// A request of this class is about to be sent, by the client that `retry` is of.

@@ -4,6 +4,7 @@ use reqwest::Request;
 
 use crate::middleware::endpoint::EndpointId;
 use crate::middleware::generator::System;
+use crate::middleware::new_key::NewKey;
 use crate::middleware::request_ext::RequestOptions;
 use crate::middleware::retry_scope::RetryScope;
 use crate::middleware::{RetryMiddleware, SharedSession};
@@ -86,8 +87,8 @@ fn put_new_key(
     let options = options.get_or_insert_default();
     options.is_asked = true;
     let key = match &options.session {
-        Some(session) => session.key_or(new),
-        None => options.new_key.get_or_insert(new).clone(),
+        Some(session) => session.new_key(request, new),
+        None => NewKey::of(request, &mut options.new_key, new),
     };
     request.headers_mut().insert(field, key.as_value().clone());
 }
