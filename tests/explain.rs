@@ -359,7 +359,7 @@ impl Table {
             RetryableMethod::Idempotent => {
                 &["idempotent", "every request", "every other request"][..]
             }
-            RetryableMethod::IdempotentWithToken => &["with a key"],
+            RetryableMethod::IdempotentWithToken => &["with a key", "every request"],
             _ => &["other"],
         };
         &row[self.columns.iter().position(|column| names.contains(&&**column)).unwrap()]

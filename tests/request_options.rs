@@ -1,4 +1,4 @@
-//! What a request asks for is asked of its own call, and of no other.
+//! What a request asks for is asked of it, as often as it is sent, and of no other.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -7,7 +7,7 @@ use reqwest::{Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
-    Backoff, IdempotencyKey, KeyFormat, ReplayBody, RetryMiddleware, RetryPolicy,
+    Backoff, Endpoint, IdempotencyKey, KeyFormat, ReplayBody, RetryMiddleware, RetryPolicy,
     RetryRequestExt as _, SharedSession,
 };
 
@@ -134,38 +134,102 @@ async fn a_layer_that_sends_it_once_more_sends_it_as_it_was_asked_for() {
     assert_eq!(script.received().len(), 2);
 }
 
-/// Once the call is over, posts about it by the same client, with what the request carried.
-struct Audits(ClientWithMiddleware);
+/// After a 401, posts for a token through its own chain, on the only extensions that it has, and goes on.
+struct Tokens;
 
 #[async_trait::async_trait]
-impl Middleware for Audits {
+impl Middleware for Tokens {
     async fn handle(
         &self,
         request: Request,
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response> {
-        let response = next.run(request, extensions).await?;
-        let audit = self.0.post("http://audit.test/").build().unwrap();
-        self.0.execute_with_extensions(audit, extensions).await?;
-        Ok(response)
+        let again = request.try_clone().unwrap();
+        let response = next.clone().run(request, extensions).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let asks = Client::new().post("http://tokens.test/").body("who am I").build().unwrap();
+        next.clone().run(asks, extensions).await?;
+        next.run(again, extensions).await
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_was_made_for_a_request_is_that_of_no_other() {
-    let script = Script::always(Reply::status(StatusCode::OK));
+async fn a_request_that_a_layer_outside_makes_in_between_is_asked_for_nothing() {
+    let [refused, busy] = [StatusCode::UNAUTHORIZED, StatusCode::SERVICE_UNAVAILABLE];
+    let outer = |policy: RetryPolicy, script: &Script| {
+        ClientBuilder::new(Client::new())
+            .with(Tokens)
+            .with(RetryMiddleware::new(policy))
+            .with(script.clone())
+            .build()
+    };
+    let script = || {
+        let replies = [refused].into_iter().chain([busy; 9]);
+        Script::new(replies.map(Reply::status))
+    };
+    let hosts = |script: &Script| {
+        let host =
+            |url: &reqwest::Url| url.host_str().unwrap().split('.').next().unwrap().to_owned();
+        script.received().iter().map(|it| host(&it.url)).collect::<Vec<_>>()
+    };
+    let url = "http://service.test/";
+
+    // The POST for the token once; what may be sent twice three times more.
+    let log = script();
+    let key = IdempotencyKey::new("order-17", KeyFormat::Bare).unwrap();
+    let search = outer(policy(), &log).post(url).assume_idempotent().idempotency_key(key);
+    search.send().await.unwrap();
+    assert_eq!(hosts(&log), ["service", "tokens", "service", "service", "service"]);
+    let key = |at: usize| log.received()[at].headers.get("idempotency-key").cloned();
+    assert_eq!(key(1), None);
+    assert!([0, 2, 3, 4].iter().all(|at| key(*at).unwrap() == "order-17"));
+
+    let log = script();
+    let upload = outer(policy(), &log).put(url);
+    upload.body_factory(|| async { Ok(ReplayBody::new("secret")) }).send().await.unwrap();
+    let bodies = log.received().into_iter().map(|it| it.body.unwrap()).collect::<Vec<_>>();
+    assert_eq!(bodies, [&b"secret"[..], b"who am I", b"secret", b"secret", b"secret"]);
+
+    // A key that was made for the order is not that of the token.
+    let log = script();
     let generates = policy().to_builder().generate_idempotency_keys(KeyFormat::Bare);
-    let retry = || RetryMiddleware::new(generates.clone().build().unwrap());
-    let plain = ClientBuilder::new(Client::new()).with(retry()).with(script.clone()).build();
-    let client = ClientBuilder::new(Client::new())
-        .with(Audits(plain))
-        .with(retry())
-        .with(script.clone())
-        .build();
-    client.post("http://service.test/").send().await.unwrap();
+    outer(generates.build().unwrap(), &log).post(url).send().await.unwrap();
+    let keys = keys(&log);
+    assert_eq!(hosts(&log)[..2], ["service", "tokens"]);
+    assert_ne!(keys[0], keys[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_made_for_a_request_is_that_of_no_other() {
+    let quoted = |policy: RetryPolicy| {
+        policy.to_builder().generate_idempotency_keys(KeyFormat::Quoted).build().unwrap()
+    };
+    let bare = policy().to_builder().generate_idempotency_keys(KeyFormat::Bare).build().unwrap();
+    let other = Endpoint::named("other").host("other.test").policy(quoted(policy()));
+    let other = other.build().unwrap();
+    let script = Script::always(Reply::status(StatusCode::OK));
+    let retry = RetryMiddleware::builder(bare.clone()).endpoint(other).build().unwrap();
+    let client = ClientBuilder::new(Client::new()).with(retry).with(script.clone()).build();
+    let mut extensions = Extensions::new();
+    for (method, url, body) in [
+        ("POST", "http://service.test/", "one"),
+        ("POST", "http://service.test/", "two"),
+        ("PATCH", "http://service.test/", "two"),
+        ("POST", "http://service.test/orders", "two"),
+        ("POST", "http://other.test/orders", "two"),
+        ("POST", "http://service.test/", ""),
+    ] {
+        let request = Client::new().request(method.parse().unwrap(), url).body(body);
+        let request = request.build().unwrap();
+        client.execute_with_extensions(request, &mut extensions).await.unwrap();
+    }
     let keys = keys(&script);
-    assert!(keys.len() == 2 && keys[0] != keys[1], "{keys:?}");
+    let different = keys.iter().collect::<std::collections::HashSet<_>>();
+    assert_eq!(different.len(), 6, "{keys:?}");
+    assert!(keys[4].starts_with('"') && !keys[5].starts_with('"'), "{keys:?}");
 }
 
 #[tokio::test(start_paused = true)]

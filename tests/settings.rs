@@ -323,7 +323,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "attempt_header = 'content-length'",
-        "attempt_header is \"content-length\", but it has a meaning of its own for the message",
+        "attempt_header is \"content-length\", but that field has a meaning of its own",
     ),
     (
         "attempt_header = 'None'",

@@ -352,8 +352,7 @@ async fn the_deadline_of_a_scope_does_not_count_from_the_making_of_the_session()
     assert_eq!(history.stop_reason(), StopReason::DeadlineWouldPass);
 }
 
-/// A wait that is given up puts the count back where it was, not the class: another request may have
-/// begun meanwhile.
+/// A wait that is given up puts everything back where it was, unless another request has begun meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_is_given_up_makes_no_later_request_repeatable() {
     let answers = Answers::new(&[Cut]);
@@ -365,6 +364,7 @@ async fn a_wait_that_is_given_up_makes_no_later_request_repeatable() {
     assert!(futures_util::poll!(&mut wait).is_pending());
     client.post(url).retry_session(&session).send().await.unwrap();
     drop(wait);
+    assert_eq!(session.attempts(), 2, "both were sent");
     let decision = session.decide_after(&body_error().await);
     assert_eq!(decision.stop_reason(), Some(StopReason::NotIdempotent));
 }

@@ -4,7 +4,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use http::HeaderName;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use rand::Rng;
 
 use super::endpoint::Endpoints;
@@ -12,7 +11,7 @@ use super::generator::Generator;
 use super::observe::{Observers, RetryObserver};
 use super::{DeliveryProof, DrainLimits, Endpoint, RetryMiddleware};
 use crate::origin::{Cooldown, RetryBudget};
-use crate::policy::{PolicyError, RetryPolicy, RetryPolicyBuilder};
+use crate::policy::{PolicyError, RetryPolicy, RetryPolicyBuilder, has_a_meaning};
 use crate::time::WallClock;
 
 /// Builds a [`RetryMiddleware`].
@@ -51,8 +50,8 @@ impl RetryMiddlewareBuilder {
         }
     }
 
-    /// Changes the policies: that of the client, for `None`, and those that endpoints have of their own, by
-    /// their names. For what applies to all, such as a classifier.
+    /// Changes the policies: that of the client, for `None`, and those that the endpoints so far have of their
+    /// own, by their names. For what applies to all, such as a classifier.
     ///
     /// ```
     /// use reqwest_typed_retry::{Attempt, RetryMiddleware, RetryPolicy, Verdict};
@@ -76,7 +75,8 @@ impl RetryMiddlewareBuilder {
         self.policy = map(None, self.policy.to_builder()).build()?;
         for endpoint in self.endpoints.iter_mut() {
             if let Some(policy) = &mut endpoint.policy {
-                *policy = map(Some(&endpoint.name), policy.to_builder()).build()?;
+                let new = map(Some(&endpoint.name), policy.to_builder()).build();
+                *policy = new.map_err(|error| in_endpoint(error, &endpoint.name))?;
             }
         }
         Ok(self)
@@ -143,7 +143,8 @@ impl RetryMiddlewareBuilder {
     }
 
     /// Tells the server which attempt it gets: `1`, `2` and so on, in this field of every request. One
-    /// that the request has by that name is replaced. **Default**: none.
+    /// that the request has by that name is replaced; but it never takes the place of a key, where a policy
+    /// that a request brings takes the field for one of those. **Default**: none.
     ///
     /// ```
     /// use http::HeaderName;
@@ -186,17 +187,18 @@ impl RetryMiddlewareBuilder {
     ///   [`delivery_proof`](Self::delivery_proof): a redirected request may have taken effect before such a
     ///   status came.
     /// - If two endpoints have the same name.
-    /// - If the [`attempt_header`](Self::attempt_header) is a field for idempotency keys, or one that frames
-    ///   the message.
+    /// - If the [`attempt_header`](Self::attempt_header) is a field for idempotency keys, or one that requests
+    ///   have anyway.
     pub fn build(self) -> Result<RetryMiddleware, PolicyError> {
         self.endpoints.check()?;
         self.check_proof(&self.policy)?;
         for endpoint in self.endpoints.iter() {
-            endpoint.policy.as_ref().map_or(Ok(()), |policy| self.check_proof(policy)).map_err(
-                |error| error.within("policy").within(&format!("endpoint.{}", endpoint.name())),
-            )?;
+            if let Some(policy) = &endpoint.policy {
+                let proof = self.check_proof(policy);
+                proof.map_err(|error| in_endpoint(error, endpoint.name()))?;
+            }
         }
-        let own = self.endpoints.iter().filter_map(|endpoint| endpoint.policy.as_ref());
+        let own = self.endpoints.iter().filter_map(Endpoint::policy);
         check_attempt_header(self.attempt_header.as_ref(), own.chain([&self.policy]))?;
         Ok(self.build_unchecked())
     }
@@ -229,6 +231,11 @@ impl RetryMiddlewareBuilder {
     }
 }
 
+/// An error in the policy of an endpoint.
+fn in_endpoint(error: PolicyError, name: &str) -> PolicyError {
+    error.within("policy").within(&format!("endpoint.{name}"))
+}
+
 /// # Errors
 /// If each attempt of a request would have a key of its own, or a broken head.
 pub(super) fn check_attempt_header<'a>(
@@ -238,8 +245,8 @@ pub(super) fn check_attempt_header<'a>(
     let Some(name) = name else { return Ok(()) };
     let rule = if policies.any(|policy| policy.is_key_field(name)) {
         "it is a field for idempotency keys: each attempt would have another key"
-    } else if [CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE].contains(name) {
-        "it has a meaning of its own for the message"
+    } else if has_a_meaning(name) {
+        "that field has a meaning of its own"
     } else {
         return Ok(());
     };

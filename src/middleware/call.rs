@@ -89,7 +89,7 @@ impl<'a> Call<'a> {
         next: Next<'a>,
     ) -> Self {
         let started = Instant::now();
-        let mut options = RequestOptions::take(extensions);
+        let mut options = RequestOptions::take(&request, extensions);
         let scope = RetryScope::open();
         let Choice { policy, endpoint, class } =
             Choice::make(retry, &mut request, scope.as_deref(), &mut options);

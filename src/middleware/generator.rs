@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use rand::rngs::{SysError, SysRng, ThreadRng};
+use rand::rngs::{SysRng, ThreadRng};
 use rand::{Rng, TryRng};
 
 /// The thread's generator, or one that the caller brought.
@@ -61,29 +61,23 @@ impl TryRng for Draws<'_> {
     }
 }
 
-/// The operating system's own randomness. The thread's generator would draw the same on both sides of a
-/// `fork`.
+/// The operating system's own randomness: the thread's generator would draw the same on both sides of a
+/// `fork`. It is better than none where the system has none to give.
 pub(super) struct System;
-
-impl System {
-    fn draw<T>(
-        own: impl FnOnce(&mut SysRng) -> Result<T, SysError>,
-        threads: impl FnOnce(&mut ThreadRng) -> T,
-    ) -> Result<T, Infallible> {
-        // A system that has none to give had none for the thread's generator either.
-        Ok(own(&mut SysRng).unwrap_or_else(|_| threads(&mut rand::rng())))
-    }
-}
 
 impl TryRng for System {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        Self::draw(TryRng::try_next_u32, Rng::next_u32)
+        let mut bytes = [0; 4];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u32::from_ne_bytes(bytes))
     }
 
     fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        Self::draw(TryRng::try_next_u64, Rng::next_u64)
+        let mut bytes = [0; 8];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u64::from_ne_bytes(bytes))
     }
 
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {

@@ -1,36 +1,77 @@
-//! The idempotency key that was made for a request.
+//! The idempotency key of a request, kept for when it comes by again.
 
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::BuildHasher as _;
+use std::sync::OnceLock;
 
 use http::Method;
 use reqwest::{Request, Url};
 
-use crate::policy::IdempotencyKey;
+use crate::policy::{IdempotencyKey, KeyFormat};
 
-/// Kept for when the same request comes by again: in the next request of a session, or because a layer outside
-/// sends it once more. For another one it is of no use: two orders would be one to the server.
+/// In the next request of a session, or because a layer outside sends it once more. For another request it
+/// is of no use: two orders would be one to the server.
 #[derive(Clone)]
 pub(super) struct NewKey {
     method: Method,
     url: Url,
+    /// `None`: what it carries can't be seen, so that it is like no other.
+    body: Option<u64>,
+    /// `None`: the caller brought it.
+    format: Option<KeyFormat>,
     key: IdempotencyKey,
 }
 
 impl NewKey {
-    /// The key that is `kept` for this request, or else `new`, which is kept from now on.
+    /// The key that is `kept` for this request, or else a new one, which is kept from now on.
     pub(super) fn of(
         request: &Request,
         kept: &mut Option<Self>,
-        new: IdempotencyKey,
+        format: KeyFormat,
+        make: impl FnOnce() -> IdempotencyKey,
     ) -> IdempotencyKey {
-        let is_same = |kept: &Self| kept.method == *request.method() && kept.url == *request.url();
+        let body = digest(request);
+        let is_same = |kept: &Self| {
+            kept.method == *request.method()
+                && kept.url == *request.url()
+                && kept.body.is_some()
+                && kept.body == body
+                && kept.format.is_none_or(|kept| kept == format)
+        };
         if let Some(kept) = kept.as_ref().filter(|kept| is_same(kept)) {
             return kept.key.clone();
         }
-        let (method, url) = (request.method().clone(), request.url().clone());
-        *kept = Some(Self { method, url, key: new.clone() });
-        new
+        let key = make();
+        *kept = Some(Self::new(request, body, Some(format), key.clone()));
+        key
     }
+
+    /// One that the caller brought.
+    pub(super) fn brought(request: &Request, key: IdempotencyKey) -> Self {
+        Self::new(request, digest(request), None, key)
+    }
+
+    fn new(
+        request: &Request,
+        body: Option<u64>,
+        format: Option<KeyFormat>,
+        key: IdempotencyKey,
+    ) -> Self {
+        let (method, url) = (request.method().clone(), request.url().clone());
+        Self { method, url, body, format, key }
+    }
+}
+
+/// Of the bytes that the request carries, if they are there. Keyed at random, so that nobody makes two bodies
+/// of one digest.
+fn digest(request: &Request) -> Option<u64> {
+    static KEYS: OnceLock<RandomState> = OnceLock::new();
+    let bytes = match request.body() {
+        Some(body) => Some(body.as_bytes()?),
+        None => None,
+    };
+    Some(KEYS.get_or_init(RandomState::new).hash_one(bytes))
 }
 
 /// The URL may hold secrets.

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use http::Extensions;
+use http::{Extensions, Method};
+use reqwest::{Request, Url};
 use reqwest_middleware::RequestBuilder;
 
 use super::body_factory::{BodyFactory, ReplayBody};
@@ -24,24 +25,41 @@ pub(super) struct RequestOptions {
     pub(super) assume_idempotent: bool,
     pub(super) idempotency_key: Option<IdempotencyKey>,
     pub(super) new_key: Option<NewKey>,
-    /// Whether the request carries anything besides a tracker.
-    pub(super) is_asked: bool,
+    /// The request that they are of, once it has come by. `None` if there is nothing but a tracker.
+    pub(super) of: Option<(Method, Url)>,
     /// Attached by the caller as an extension of its own.
     pub(super) tracker: Option<RetryTracker>,
 }
 
 impl RequestOptions {
     /// Takes them out, so that no other request that an inner middleware makes finds them there.
-    pub(super) fn take(extensions: &mut Extensions) -> Option<Box<Self>> {
-        let options = extensions.remove::<Self>();
+    /// Those of another request stay where they are.
+    pub(super) fn take(request: &Request, extensions: &mut Extensions) -> Option<Box<Self>> {
+        let is_of = |options: &Self| {
+            let of = options.of.as_ref();
+            of.is_none_or(|(method, url)| method == request.method() && url == request.url())
+        };
+        let is_ours = extensions.get::<Self>().is_some_and(is_of);
+        let options = is_ours.then(|| extensions.remove::<Self>()).flatten();
         let tracker = extensions.get::<RetryTracker>();
-        (options.is_some() || tracker.is_some())
-            .then(|| Box::new(Self { tracker: tracker.cloned(), ..options.unwrap_or_default() }))
+        if options.is_none() && tracker.is_none() {
+            return None;
+        }
+        let mut all = Self { tracker: tracker.cloned(), ..Self::default() };
+        if let Some(options) = options {
+            all = Self { tracker: all.tracker, ..options };
+            all.belong_to(request);
+        }
+        Some(Box::new(all))
+    }
+
+    pub(super) fn belong_to(&mut self, request: &Request) {
+        self.of.get_or_insert_with(|| (request.method().clone(), request.url().clone()));
     }
 
     /// Puts them back at the end of a call: an outer middleware may send the request once more.
     pub(super) fn give_back(self, extensions: &mut Extensions) {
-        if self.is_asked {
+        if self.of.is_some() {
             extensions.insert(self);
         }
     }
@@ -65,9 +83,10 @@ impl RequestOptions {
 /// | discarded responses | | | [`drain`](crate::EndpointBuilder::drain) | [`drain`](crate::RetryMiddlewareBuilder::drain) |
 ///
 /// These are extensions of the request: `RequestBuilder::build` loses them, `send` does not. The
-/// middleware hides them from all that runs inside of it. A layer outside that sends the request once more,
-/// say with a fresh token after a 401, sends it as asked for here, under the same key. One that lends the
-/// request's extensions to *another* request lends these, too: give that one a map of its own.
+/// middleware hides them from all that runs inside of it. A layer outside that sends the request once more on
+/// the same extensions, say with a fresh token after a 401, sends it as asked for here, under the same key; a
+/// request by another method or to another URL is not meant. One that is made *before* the request itself, on
+/// its extensions, takes these: give that one a map of its own.
 ///
 /// A redirect is followed below the retry layer, under the rules of the request as the caller made it, and
 /// carries its key along.
@@ -208,9 +227,7 @@ impl RetryRequestExt for RequestBuilder {
 }
 
 fn options(request: &mut RequestBuilder) -> &mut RequestOptions {
-    let options: &mut RequestOptions = request.extensions().get_or_insert_default();
-    options.is_asked = true;
-    options
+    request.extensions().get_or_insert_default()
 }
 
 mod sealed {

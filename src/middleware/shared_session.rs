@@ -19,7 +19,8 @@ use super::wait::is_cancelled_within;
 use super::{Endpoint, RetryError, RetryHistory, RetryMiddleware, RetryScope};
 use crate::origin::{Account, RetryBudget};
 use crate::policy::{
-    IdempotencyKey, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
+    IdempotencyKey, KeyFormat, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod,
+    StopReason,
 };
 use crate::time::Instant;
 
@@ -70,6 +71,8 @@ pub struct SharedSession {
 struct State {
     session: RetrySession,
     key: Option<NewKey>,
+    /// How many requests it has had.
+    begun: u64,
     method: Method,
     /// That of the last request, once there was one.
     url: Option<Url>,
@@ -103,6 +106,7 @@ impl SharedSession {
         let session = RetrySession::new(policy, RetryableMethod::NonIdempotent);
         let state = State {
             session,
+            begun: 0,
             key: None,
             method: Method::GET,
             url: None,
@@ -210,12 +214,15 @@ impl SharedSession {
     /// # Errors
     /// `error` itself, if the policy or the budget allows no further attempt, or a [`RetryScope`] ends the wait.
     pub async fn resend_after<E: Error + 'static>(&self, error: E) -> Result<(), E> {
-        let before = self.lock().session.clone();
+        let (before, begun) = {
+            let state = self.lock();
+            (state.session.clone(), state.begun)
+        };
         let record = self.judge(&error);
         let RetryDecision::RetryAfter { delay, .. } = record.decision() else {
             return Err(error);
         };
-        let mut undo = Undo { shared: self, before: Some(before) };
+        let mut undo = Undo { shared: self, before: Some(before), begun };
         let scope = RetryScope::open();
         if is_cancelled_within(delay, scope.as_deref(), |_| Progress::None).await {
             self.tell_cancelled(record);
@@ -233,9 +240,18 @@ impl SharedSession {
         self.started.elapsed()
     }
 
-    /// The key of this request: `new`, if it has not come by before.
-    pub(super) fn new_key(&self, request: &Request, new: IdempotencyKey) -> IdempotencyKey {
-        NewKey::of(request, &mut self.lock().key, new)
+    /// The key of this request: a new one, if it has not come by before.
+    pub(super) fn new_key(
+        &self,
+        request: &Request,
+        format: KeyFormat,
+        make: impl FnOnce() -> IdempotencyKey,
+    ) -> IdempotencyKey {
+        NewKey::of(request, &mut self.lock().key, format, make)
+    }
+
+    pub(super) fn keep_key(&self, key: NewKey) {
+        self.lock().key = Some(key);
     }
 
     /// A request of this class is about to be sent, by the client that `retry` is of.
@@ -254,6 +270,7 @@ impl SharedSession {
         // What was there is dropped once the lock is free: an observer may have this session.
         mem::swap(&mut state.budget, &mut budget);
         mem::swap(&mut state.observers, &mut observers);
+        state.begun += 1;
         state.has_failed = false;
         state.session.set_class(class);
         state.method.clone_from(request.method());
@@ -323,15 +340,17 @@ impl SharedSession {
 struct Undo<'a> {
     shared: &'a SharedSession,
     before: Option<RetrySession>,
+    begun: u64,
 }
 
 impl Drop for Undo<'_> {
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
             let state = &mut *self.shared.lock();
-            let class = state.session.class();
+            if state.begun != self.begun {
+                return; // another request counts on it
+            }
             state.session = before;
-            state.session.set_class(class); // that of a request that has begun meanwhile
             state.account = None; // which gives the token back
         }
     }

@@ -4,8 +4,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use http::header::{
-    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST,
-    TRANSFER_ENCODING, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONNECTION, CONTENT_ENCODING,
+    CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, ORIGIN, PROXY_AUTHORIZATION, RANGE,
+    REFERER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
 use http::{HeaderName, StatusCode};
 
@@ -284,18 +285,33 @@ fn check_server_delays(server_delays: ServerDelays) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// Fields that a request has anyway, or that frame it: taken for keys they would make POSTs repeatable.
-const NO_KEYS: [HeaderName; 9] = [
-    ACCEPT,
-    AUTHORIZATION,
-    CONNECTION,
-    CONTENT_LENGTH,
-    CONTENT_TYPE,
-    COOKIE,
-    HOST,
-    TRANSFER_ENCODING,
-    USER_AGENT,
-];
+/// Whether a request has this field anyway, or it frames the message: of use neither for a key, which would
+/// make POSTs repeatable, nor for anything else of ours.
+pub(crate) fn has_a_meaning(field: &HeaderName) -> bool {
+    const FIELDS: [HeaderName; 20] = [
+        ACCEPT,
+        ACCEPT_ENCODING,
+        ACCEPT_LANGUAGE,
+        AUTHORIZATION,
+        CONNECTION,
+        CONTENT_ENCODING,
+        CONTENT_LENGTH,
+        CONTENT_TYPE,
+        COOKIE,
+        EXPECT,
+        HOST,
+        ORIGIN,
+        PROXY_AUTHORIZATION,
+        RANGE,
+        REFERER,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+        USER_AGENT,
+    ];
+    FIELDS.contains(field) || matches!(field.as_str(), "keep-alive" | "traceparent" | "tracestate")
+}
 
 fn check_keys(rules: &Rules) -> Result<(), PolicyError> {
     if rules.generate_idempotency_keys.is_some() && rules.idempotency_key_fields.is_empty() {
@@ -306,7 +322,7 @@ fn check_keys(rules: &Rules) -> Result<(), PolicyError> {
             rule,
         ));
     }
-    if let Some(field) = rules.idempotency_key_fields.iter().find(|it| NO_KEYS.contains(it)) {
+    if let Some(field) = rules.idempotency_key_fields.iter().find(|it| has_a_meaning(it)) {
         let rule = "that field has a meaning of its own";
         return Err(PolicyError::new("idempotency_key_fields", field.as_str(), rule));
     }

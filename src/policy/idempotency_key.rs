@@ -3,7 +3,7 @@
 use std::fmt;
 
 use http::HeaderValue;
-use rand::{Rng, RngExt as _};
+use rand::Rng;
 
 use super::PolicyError;
 
@@ -82,7 +82,9 @@ impl IdempotencyKey {
     /// processes that draw the same key are one request to the server.
     #[must_use]
     pub fn generate<R: Rng + ?Sized>(format: KeyFormat, rng: &mut R) -> Self {
-        let bits: u128 = rng.random();
+        let mut bytes = [0; 16];
+        rng.fill_bytes(&mut bytes);
+        let bits = u128::from_ne_bytes(bytes);
         let version = bits & !(0xf << 76) | (0x4 << 76);
         let uuid = format!("{:032x}", version & !(0b11 << 62) | (0b10 << 62));
         let mut key = String::with_capacity(36);

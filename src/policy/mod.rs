@@ -42,6 +42,7 @@ mod status;
 pub use attempt::{Attempt, Outcome};
 pub use backoff::Backoff;
 pub use builder::RetryPolicyBuilder;
+pub(crate) use builder::has_a_meaning;
 pub use classifier::{Classifier, Verdict};
 pub use decision::{DelaySource, RetryDecision, RetryReason, StopReason};
 pub use delay_hint::{DelayHint, HintUnit};

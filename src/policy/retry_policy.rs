@@ -230,11 +230,20 @@ impl RetryPolicy {
         headers: &HeaderMap,
         rng: &mut R,
     ) -> Option<(HeaderName, IdempotencyKey)> {
+        let (field, format) = self.wanted_key(method, headers)?;
+        Some((field.clone(), IdempotencyKey::generate(format, rng)))
+    }
+
+    /// The field and the format of the key that the request should carry and does not.
+    pub(crate) fn wanted_key(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Option<(&HeaderName, KeyFormat)> {
         let format = self.rules.generate_idempotency_keys?;
         let fields = &self.rules.idempotency_key_fields;
         let is_taken = fields.iter().any(|field| headers.contains_key(field));
-        let field = fields.first().filter(|_| !is_taken && takes_key(method))?;
-        Some((field.clone(), IdempotencyKey::generate(format, rng)))
+        Some((fields.first().filter(|_| !is_taken && takes_key(method))?, format))
     }
 
     /// Puts `key` into the request, unless it carries one already. An empty field is none.

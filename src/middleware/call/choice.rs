@@ -8,7 +8,7 @@ use crate::middleware::new_key::NewKey;
 use crate::middleware::request_ext::RequestOptions;
 use crate::middleware::retry_scope::RetryScope;
 use crate::middleware::{RetryMiddleware, SharedSession};
-use crate::policy::{RetryPolicy, RetryableMethod};
+use crate::policy::{IdempotencyKey, RetryPolicy, RetryableMethod};
 
 /// What was chosen.
 pub(super) struct Choice {
@@ -56,16 +56,20 @@ fn class(
     options: &mut Option<Box<RequestOptions>>,
 ) -> RetryableMethod {
     let asked = options.as_ref().and_then(|options| options.idempotency_key.as_ref());
+    let has_asked = asked.is_some();
     match asked {
-        Some(key) => policy.put_idempotency_key(request.headers_mut(), key),
+        Some(key) => {
+            policy.put_idempotency_key(request.headers_mut(), key);
+            if let Some(session) = options.as_ref().and_then(|options| options.session.as_ref()) {
+                session.keep_key(NewKey::brought(request, key.clone()));
+            }
+        }
         None => put_new_key(policy, request, options),
     }
-    let options = options.as_ref();
-    let asked = options.and_then(|options| options.idempotency_key.as_ref());
     let class = policy.method_class(request.method(), request.headers());
-    let is_assumed = options.is_some_and(|options| options.assume_idempotent);
+    let is_assumed = options.as_ref().is_some_and(|options| options.assume_idempotent);
     // A request that asks for a key says by that that its server honours keys.
-    let is_keyed = asked.is_some() && class == RetryableMethod::IdempotentWithToken;
+    let is_keyed = has_asked && class == RetryableMethod::IdempotentWithToken;
     if (is_assumed || is_keyed) && !policy.is_repeatable(class) {
         RetryableMethod::Idempotent
     } else {
@@ -80,15 +84,18 @@ fn put_new_key(
     request: &mut Request,
     options: &mut Option<Box<RequestOptions>>,
 ) {
+    let wanted = policy.wanted_key(request.method(), request.headers());
+    let Some((field, format)) = wanted.map(|(field, format)| (field.clone(), format)) else {
+        return;
+    };
     // Not by the client's generator: with one that was seeded by hand, two processes would make the same
     // keys, and the server would take two orders for one.
-    let new = policy.new_idempotency_key(request.method(), request.headers(), &mut System);
-    let Some((field, new)) = new else { return };
+    let make = || IdempotencyKey::generate(format, &mut System);
     let options = options.get_or_insert_default();
-    options.is_asked = true;
+    options.belong_to(request);
     let key = match &options.session {
-        Some(session) => session.new_key(request, new),
-        None => NewKey::of(request, &mut options.new_key, new),
+        Some(session) => session.new_key(request, format, make),
+        None => NewKey::of(request, &mut options.new_key, format, make),
     };
     request.headers_mut().insert(field, key.as_value().clone());
 }

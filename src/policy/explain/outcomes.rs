@@ -7,7 +7,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::page::Page;
 use crate::policy::status::{self, StatusSet};
-use crate::policy::{Attempt, Fault, FaultKind, Outcome, RetryPolicy, RetryableMethod, StopReason};
+use crate::policy::{
+    Attempt, Fault, FaultKind, Outcome, RetryPolicy, RetryableMethod, StatusCondition, StopReason,
+};
 
 /// A field of this length can stand in a label; that of a longer one is in a line of its own.
 const SHORT: usize = 24;
@@ -260,11 +262,20 @@ fn classes(policy: &RetryPolicy) -> Vec<RetryableMethod> {
     let mut classes = Vec::new();
     for (method, headers) in requests {
         let class = policy.method_class(&method, &headers);
-        if !classes.contains(&class) {
+        let is_alike = class == RetryableMethod::IdempotentWithToken
+            && policy.rules().assume_idempotent
+            && !has_rows_of_keys(policy);
+        if !(is_alike || classes.contains(&class)) {
             classes.push(class);
         }
     }
     classes
+}
+
+/// Whether it makes a difference to a request that is repeatable anyway if it carries a key.
+pub(super) fn has_rows_of_keys(policy: &RetryPolicy) -> bool {
+    let mut statuses = policy.rules().profile.statuses.iter();
+    statuses.any(|(_, condition)| *condition == StatusCondition::WithHonouredKey)
 }
 
 pub(super) fn verdict_fields(policy: &RetryPolicy) -> &[HeaderName] {

@@ -1,6 +1,8 @@
 //! What each word of the table means.
 
-use super::outcomes::{Cell, Outcomes, ranges, short_verdict_field, verdict_fields};
+use super::outcomes::{
+    Cell, Outcomes, has_rows_of_keys, ranges, short_verdict_field, verdict_fields,
+};
 use super::page::Page;
 use crate::policy::{FaultKind, KeyFormat, RetryPolicy, RetryableMethod, StopReason};
 
@@ -57,7 +59,9 @@ pub(super) fn column(
 
 /// Whether a key is worth a column under a policy that takes every request for idempotent.
 fn counts_keys(policy: &RetryPolicy) -> bool {
-    policy.honours_idempotency_keys() && !policy.rules().idempotency_key_fields.is_empty()
+    policy.honours_idempotency_keys()
+        && !policy.rules().idempotency_key_fields.is_empty()
+        && has_rows_of_keys(policy)
 }
 
 fn without_key(policy: &RetryPolicy) -> &'static str {
