@@ -415,16 +415,25 @@ async fn another_request_of_a_session_has_another_key() {
     let server = server([reply(200)]).await;
     let session = SharedSession::new(generating().build().unwrap());
     let client = client(policy());
+    // What a stream carries nobody knows, so that it is like no other.
+    let stream = || {
+        let chunks = futures_util::stream::iter([Ok::<_, std::io::Error>("a stream")]);
+        reqwest::Body::wrap_stream(chunks)
+    };
     for request in [
         client.post(server.uri()),
-        client.post(format!("{}/refunds", server.uri())),
         client.patch(server.uri()),
-        client.post(format!("{}?page=2", server.uri())),
+        client.patch(format!("{}/refunds", server.uri())),
+        client.patch(format!("{}/refunds?page=2", server.uri())),
+        client.patch(format!("{}/refunds?page=2", server.uri())).body("one"),
+        client.patch(format!("{}/refunds?page=2", server.uri())).body("two"),
+        client.patch(format!("{}/refunds?page=2", server.uri())).body(stream()),
+        client.patch(format!("{}/refunds?page=2", server.uri())).body(stream()),
     ] {
         request.retry_session(&session).send().await.unwrap();
     }
     let keys = keys(&server).await.into_iter().collect::<std::collections::HashSet<_>>();
-    assert_eq!(keys.len(), 4, "{keys:?}");
+    assert_eq!(keys.len(), 8, "{keys:?}");
 }
 
 #[tokio::test]

@@ -252,3 +252,20 @@ async fn what_a_call_that_was_dropped_was_asked_for_is_there_for_the_next_pass()
         assert_eq!(script.received().len(), sends);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_put_was_asked_for_is_not_asked_of_a_post_to_the_same_place() {
+    let script = Script::always(Reply::status(StatusCode::SERVICE_UNAVAILABLE));
+    let client = client(&script);
+    let request = |method: reqwest::Method| {
+        Client::new().request(method, "http://service.test/").build().unwrap()
+    };
+    let mut asked = client.put("http://service.test/").assume_idempotent();
+    let mut extensions = std::mem::take(asked.extensions());
+    for (method, sends) in [("PUT", 3), ("POST", 1), ("PUT", 3)] {
+        let before = script.received().len();
+        let request = request(method.parse().unwrap());
+        client.execute_with_extensions(request, &mut extensions).await.unwrap();
+        assert_eq!(script.received().len() - before, sends, "{method}");
+    }
+}

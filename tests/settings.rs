@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use http::{HeaderName, Method, StatusCode};
 use reqwest_typed_retry::{
-    ApiProfile, Backoff, Cooldown, DelayHint, DeliveryProof, DrainLimits, Endpoint, FaultKind,
-    FaultSet, HintUnit, Jitter, KeyFormat, RetryBudget, RetryMiddleware, RetryPolicy,
+    ApiProfile, Attempt, Backoff, Cooldown, DelayHint, DeliveryProof, DrainLimits, Endpoint,
+    FaultKind, FaultSet, HintUnit, Jitter, KeyFormat, RetryBudget, RetryMiddleware, RetryPolicy,
     RetryPolicyBuilder, RetrySettings, ServerDelays, StatusCondition, StatusSet,
 };
 
@@ -64,6 +64,9 @@ fn what_is_written_loads_as_it_was() {
 fn the_default_policy_has_the_default_settings() {
     assert_eq!(RetryPolicy::default().settings(), RetrySettings::default());
     assert_ne!(RetryPolicy::never().settings(), RetrySettings::default());
+    // Code can't be written down, so it is not there at all.
+    let judged = RetryPolicy::builder().classifier(|_: &Attempt<'_>| None).build().unwrap();
+    assert!(!judged.settings().policy().has_classifiers());
 }
 
 /// A setting, and what is said of it.
@@ -144,6 +147,11 @@ const REFUSED: &[(&str, &str)] = &[
         "policy.deadline = '1M'",
         "policy.deadline is \"1M\", but it must be a duration with its unit, such as \"250ms\", \"30s\" \
          or \"1m 30s\", or \"none\"",
+    ),
+    (
+        "drain.time = '1M 1s'",
+        "drain.time is \"1M 1s\", but it must be a duration with its unit, such as \"250ms\", \"30s\" or \
+         \"1m 30s\"",
     ),
     (
         "drain.time = '0'",

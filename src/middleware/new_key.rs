@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use http::Method;
 use reqwest::{Request, Url};
 
-use crate::policy::{IdempotencyKey, KeyFormat};
+use crate::policy::IdempotencyKey;
 
 /// In the next request of a session, or because a layer outside sends it once more. For another request it
 /// is of no use: two orders would be one to the server.
@@ -18,8 +18,6 @@ pub(super) struct NewKey {
     url: Url,
     /// `None`: what it carries can't be seen, so that it is like no other.
     body: Option<u64>,
-    /// `None`: the caller brought it.
-    format: Option<KeyFormat>,
     key: IdempotencyKey,
 }
 
@@ -28,7 +26,6 @@ impl NewKey {
     pub(super) fn of(
         request: &Request,
         kept: &mut Option<Self>,
-        format: KeyFormat,
         make: impl FnOnce() -> IdempotencyKey,
     ) -> IdempotencyKey {
         let body = digest(request);
@@ -37,29 +34,18 @@ impl NewKey {
                 && kept.url == *request.url()
                 && kept.body.is_some()
                 && kept.body == body
-                && kept.format.is_none_or(|kept| kept == format)
         };
         if let Some(kept) = kept.as_ref().filter(|kept| is_same(kept)) {
             return kept.key.clone();
         }
         let key = make();
-        *kept = Some(Self::new(request, body, Some(format), key.clone()));
+        *kept = Some(Self::new(request, key.clone()));
         key
     }
 
-    /// One that the caller brought.
-    pub(super) fn brought(request: &Request, key: IdempotencyKey) -> Self {
-        Self::new(request, digest(request), None, key)
-    }
-
-    fn new(
-        request: &Request,
-        body: Option<u64>,
-        format: Option<KeyFormat>,
-        key: IdempotencyKey,
-    ) -> Self {
+    pub(super) fn new(request: &Request, key: IdempotencyKey) -> Self {
         let (method, url) = (request.method().clone(), request.url().clone());
-        Self { method, url, body, format, key }
+        Self { method, url, body: digest(request), key }
     }
 }
 

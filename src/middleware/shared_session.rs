@@ -19,8 +19,7 @@ use super::wait::is_cancelled_within;
 use super::{Endpoint, RetryError, RetryHistory, RetryMiddleware, RetryScope};
 use crate::origin::{Account, RetryBudget};
 use crate::policy::{
-    IdempotencyKey, KeyFormat, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod,
-    StopReason,
+    IdempotencyKey, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
 };
 use crate::time::Instant;
 
@@ -244,10 +243,9 @@ impl SharedSession {
     pub(super) fn new_key(
         &self,
         request: &Request,
-        format: KeyFormat,
         make: impl FnOnce() -> IdempotencyKey,
     ) -> IdempotencyKey {
-        NewKey::of(request, &mut self.lock().key, format, make)
+        NewKey::of(request, &mut self.lock().key, make)
     }
 
     pub(super) fn keep_key(&self, key: NewKey) {

@@ -61,7 +61,7 @@ fn class(
         Some(key) => {
             policy.put_idempotency_key(request.headers_mut(), key);
             if let Some(session) = options.as_ref().and_then(|options| options.session.as_ref()) {
-                session.keep_key(NewKey::brought(request, key.clone()));
+                session.keep_key(NewKey::new(request, key.clone()));
             }
         }
         None => put_new_key(policy, request, options),
@@ -94,8 +94,8 @@ fn put_new_key(
     let options = options.get_or_insert_default();
     options.belong_to(request);
     let key = match &options.session {
-        Some(session) => session.new_key(request, format, make),
-        None => NewKey::of(request, &mut options.new_key, format, make),
+        Some(session) => session.new_key(request, make),
+        None => NewKey::of(request, &mut options.new_key, make),
     };
     request.headers_mut().insert(field, key.as_value().clone());
 }
