@@ -11,86 +11,23 @@
 //! - With two threads each makes its calls by itself, on one client that both share; the time is that of
 //!   both.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::process::ExitCode;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use http::{Extensions, Method, StatusCode};
-use reqwest::{Client, Request, Response, ResponseBuilderExt as _, Url};
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
+use http::Method;
+use peers::canned::Canned;
+use peers::counting::{Counting, Memory};
+use reqwest::{Client, Request, Url};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use reqwest_typed_retry::{Backoff, RetryBudget, RetryMiddleware, RetryPolicy};
 use tokio::runtime::{Builder, Runtime};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Counts what its thread allocates.
-struct Counting;
-
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Memory {
-    allocations: usize,
-    bytes: usize,
-}
-
-thread_local! {
-    static ALLOCATED: Cell<Memory> = const { Cell::new(Memory { allocations: 0, bytes: 0 }) };
-}
-
-fn count(bytes: usize) {
-    // A thread that ends has no counter any more.
-    let _ = ALLOCATED.try_with(|counter| {
-        let before = counter.get();
-        let (allocations, bytes) = (before.allocations + 1, before.bytes + bytes);
-        counter.set(Memory { allocations, bytes });
-    });
-}
-
-// SAFETY: everything is the system's; counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size());
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size);
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// The last middleware: answers from memory, 503 to a path that says so.
-struct Canned;
-
-#[async_trait::async_trait]
-impl Middleware for Canned {
-    async fn handle(
-        &self,
-        request: Request,
-        _: &mut Extensions,
-        _: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        let status = match request.url().path() {
-            "/sick" => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::OK,
-        };
-        // Without its URL it would be given one by parsing.
-        let response = http::Response::builder().status(status).url(request.url().clone()).body("");
-        Ok(response.map_err(reqwest_middleware::Error::middleware)?.into())
-    }
-}
 
 struct Contestant {
     name: &'static str,
@@ -155,13 +92,12 @@ fn run(
 ) -> Result<(Memory, Duration)> {
     let url = Url::parse(OWN)?;
     runtime.block_on(async {
-        let (before, started) = (ALLOCATED.get(), Instant::now());
+        let (before, started) = (Memory::so_far(), Instant::now());
         for _ in 0..calls {
             client.execute(Request::new(Method::GET, url.clone())).await?;
         }
-        let (after, time) = (ALLOCATED.get(), started.elapsed());
-        let allocations = after.allocations - before.allocations;
-        Ok((Memory { allocations, bytes: after.bytes - before.bytes }, time))
+        let (after, time) = (Memory::so_far(), started.elapsed());
+        Ok((after - before, time))
     })
 }
 

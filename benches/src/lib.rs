@@ -1,0 +1,6 @@
+//! What all benches share: who is measured, on what, and how memory is counted.
+
+pub mod canned;
+pub mod contenders;
+pub mod counting;
+pub mod requests;
