@@ -3,4 +3,5 @@
 pub mod canned;
 pub mod contenders;
 pub mod counting;
+pub mod numbers;
 pub mod requests;

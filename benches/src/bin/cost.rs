@@ -16,6 +16,7 @@ use bytes::Bytes;
 use peers::canned::Canned;
 use peers::contenders::Contender;
 use peers::counting::{Counting, Memory};
+use peers::numbers::median;
 use peers::requests::Kind;
 use reqwest::{Client, Url};
 use reqwest_middleware::ClientWithMiddleware;
@@ -130,11 +131,6 @@ fn gate(kind: Kind, costs: &[Cost]) -> Result<bool> {
     }
     check(Contender::OursNever, 1, 0.4)?;
     Ok(holds)
-}
-
-fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn report(kind: Kind, costs: &[Cost], calls: usize) -> Result<()> {
