@@ -1,5 +1,8 @@
 //! The last middleware: answers from memory.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use http::{Extensions, StatusCode};
 use reqwest::{Request, Response, ResponseBuilderExt as _};
 use reqwest_middleware::{Middleware, Next};
@@ -22,5 +25,32 @@ impl Middleware for Canned {
         // Without its URL it would be given one by parsing.
         let response = http::Response::builder().status(status).url(request.url().clone()).body("");
         Ok(response.map_err(reqwest_middleware::Error::middleware)?.into())
+    }
+}
+
+/// The same answers, and how many: clones share the number.
+#[derive(Clone, Default)]
+pub struct Counted {
+    sends: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    /// The requests that have come so far.
+    #[must_use]
+    pub fn sends(&self) -> usize {
+        self.sends.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait::async_trait]
+impl Middleware for Counted {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        self.sends.fetch_add(1, Ordering::Relaxed);
+        Canned.handle(request, extensions, next).await
     }
 }

@@ -26,6 +26,12 @@ impl Memory {
     }
 }
 
+/// The bytes that this thread has allocated and not freed: below zero if it freed those of others.
+#[must_use]
+pub fn alive() -> isize {
+    ALIVE.get()
+}
+
 impl Sub for Memory {
     type Output = Self;
 
@@ -39,6 +45,7 @@ impl Sub for Memory {
 
 thread_local! {
     static ALLOCATED: Cell<Memory> = const { Cell::new(Memory { allocations: 0, bytes: 0 }) };
+    static ALIVE: Cell<isize> = const { Cell::new(0) };
 }
 
 fn count(bytes: usize) {
@@ -48,6 +55,11 @@ fn count(bytes: usize) {
         let (allocations, bytes) = (before.allocations + 1, before.bytes + bytes);
         counter.set(Memory { allocations, bytes });
     });
+    let _ = ALIVE.try_with(|alive| alive.set(alive.get().wrapping_add_unsigned(bytes)));
+}
+
+fn count_freed(bytes: usize) {
+    let _ = ALIVE.try_with(|alive| alive.set(alive.get().wrapping_sub_unsigned(bytes)));
 }
 
 // SAFETY: everything is the system's; counting allocates nothing.
@@ -59,12 +71,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count_freed(layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
+        count_freed(layout.size());
         // SAFETY: as above.
         unsafe { System.realloc(pointer, layout, size) }
     }

@@ -39,7 +39,9 @@ impl Kind {
     }
 }
 
-fn fields() -> HeaderMap {
+/// Eight fields, as many APIs get them.
+#[must_use]
+pub fn fields() -> HeaderMap {
     let names = [
         "accept",
         "authorization",
