@@ -1,0 +1,133 @@
+//! What an outage costs the server: the sends that reach an origin which answers 503 to everything. Prints a
+//! Markdown table; nothing goes over the network.
+//!
+//! `cargo run --release --manifest-path benches/Cargo.toml --bin outage [requests]`
+//!
+//! - All waits are zero, so that it takes no minutes; a budget depends on the number of resends, and is not
+//!   refilled before 60 s.
+//! - Counted by the last middleware: 8 requests at a time, and all of them at once.
+//! - With `--gate` the exit code is 1 where ours sends more than 1.1 times the requests; that holds for a debug
+//!   build, too.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use futures_util::future::try_join_all;
+use peers::canned::Counted;
+use reqwest::Client;
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+use reqwest_retry::policies::ExponentialBackoff;
+use reqwest_retry::{Jitter, RetryTransientMiddleware};
+use reqwest_typed_retry::{Backoff, RetryMiddleware, RetryPolicy};
+use tokio::runtime::{Builder, Runtime};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const REQUESTS: usize = 2_000;
+const AT_A_TIME: usize = 8;
+const RETRIES: u32 = 3;
+const URL: &str = "http://own.test/sick";
+/// The most sends for each request by ours.
+const MOST: f64 = 1.1;
+/// A budget is full again after 60 s: by then the counts must be in.
+const SOON: Duration = Duration::from_secs(50);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contender {
+    Bare,
+    ReqwestRetry,
+    OursWithoutBudget,
+    Ours,
+}
+
+impl Contender {
+    const ALL: [Self; 4] = [Self::Bare, Self::ReqwestRetry, Self::OursWithoutBudget, Self::Ours];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "no retry",
+            Self::ReqwestRetry => "reqwest-retry, 3 retries",
+            Self::OursWithoutBudget => "ours, 4 attempts, without budget",
+            Self::Ours => "ours, 4 attempts, its default budget",
+        }
+    }
+
+    fn client(self, last: Counted) -> Result<ClientWithMiddleware> {
+        let chain = ClientBuilder::new(Client::new());
+        let policy = RetryPolicy::builder()
+            .max_attempts(RETRIES + 1)
+            .backoff(Backoff::constant(Duration::ZERO))
+            .build()?;
+        let chain = match self {
+            Self::Bare => chain,
+            Self::ReqwestRetry => {
+                let policy = ExponentialBackoff::builder()
+                    .retry_bounds(Duration::ZERO, Duration::ZERO)
+                    .jitter(Jitter::None)
+                    .build_with_max_retries(RETRIES);
+                chain.with(RetryTransientMiddleware::new_with_policy(policy))
+            }
+            Self::OursWithoutBudget => {
+                chain.with(RetryMiddleware::builder(policy).without_budget().build()?)
+            }
+            Self::Ours => chain.with(RetryMiddleware::new(policy)),
+        };
+        Ok(chain.with(last).build())
+    }
+}
+
+/// The sends for so many requests, of which so many at a time are on their way.
+fn sends(
+    runtime: &Runtime,
+    contender: Contender,
+    requests: usize,
+    at_a_time: usize,
+) -> Result<usize> {
+    let (last, started) = (Counted::default(), Instant::now());
+    let client = contender.client(last.clone())?;
+    let mut left = requests;
+    while left > 0 {
+        let now = left.min(at_a_time);
+        runtime.block_on(try_join_all((0..now).map(|_| client.get(URL).send())))?;
+        left -= now;
+    }
+    if started.elapsed() > SOON {
+        return Err("it took so long that a budget may have been refilled".into());
+    }
+    Ok(last.sends())
+}
+
+fn main() -> Result<ExitCode> {
+    let arguments = std::env::args().skip(1).collect::<Vec<_>>();
+    let (is_gate, requests) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--gate"] => (true, REQUESTS),
+        [] => (false, REQUESTS),
+        [requests] => (false, requests.parse::<usize>()?.max(1)),
+        _ => return Err("outage [--gate | REQUESTS]".into()),
+    };
+    let runtime = Builder::new_current_thread().enable_time().build()?;
+    println!("{requests} requests.\n");
+    println!(
+        "| | sends, {AT_A_TIME} at a time | for each request | sends, all at once | for each request |"
+    );
+    println!("|---|---|---|---|---|");
+    let mut most = 0.0_f64;
+    for contender in Contender::ALL {
+        let (sends, at_once) = (
+            sends(&runtime, contender, requests, AT_A_TIME)?,
+            sends(&runtime, contender, requests, requests)?,
+        );
+        let [share, of_all] = [sends, at_once].map(|sends| sends as f64 / requests as f64);
+        println!("| {} | {sends} | {share:.3} | {at_once} | {of_all:.3} |", contender.name());
+        if contender == Contender::Ours {
+            most = share.max(of_all);
+        }
+    }
+    if is_gate {
+        let is_met = most <= MOST;
+        let verdict = if is_met { "met" } else { "MISSED" };
+        println!("\nours: {most:.3} sends for each request (at most {MOST}): {verdict}");
+        return Ok(if is_met { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    Ok(ExitCode::SUCCESS)
+}
