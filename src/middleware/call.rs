@@ -321,7 +321,7 @@ impl<'a> Call<'a> {
         };
         let mut progress = Progress {
             session: self.session(),
-            attempts: Vec::new(),
+            attempts: Vec::with_capacity(1), // most calls that wait do so once
             account: self.account(),
             url: self.url().cloned(),
             attempt_started,

@@ -4,7 +4,10 @@
 //! levelled before it parses: it takes 70 as the pivot of two-digit years, wants the weekday to
 //! agree, knows no leap second and begins in 1970.
 
+use std::fmt::{self, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use httpdate::HttpDate;
 
 /// After 400 years, 146 097 days, the Gregorian calendar repeats itself.
 const CYCLE_YEARS: u16 = 400;
@@ -76,8 +79,9 @@ impl<'a> Parts<'a> {
         // One cycle ahead, so that httpdate can format a clock before 1970 too;
         // a clock past 9599 counts as 9599.
         let ahead = UNIX_EPOCH.checked_add(since_1570(now).min(LAST_SECOND))?;
-        let today = httpdate::fmt_http_date(ahead);
-        let today = Parts::split(&today)?;
+        let mut today = Text::default();
+        write!(today, "{}", HttpDate::from(ahead)).ok()?;
+        let today = Parts::split(std::str::from_utf8(&today.bytes).ok()?)?;
         let latest = today.year.parse::<u16>().ok()? - CYCLE_YEARS + 50;
         let year = latest - (latest - digits) % 100;
         // The 50th year ends with today's date and time. Compared in 2000: any leap year would do.
@@ -95,12 +99,41 @@ pub(super) fn instant(day: &str, month: &str, year: u16, time: &str) -> Option<D
     // The grammar ends at 23:59:60: on a clock without leap seconds, the next midnight.
     let (time, leap_second) = if time == "23:59:60" { ("23:59:59", 1) } else { (time, 0) };
     let (year, cycles) = if year < 1970 { (year + CYCLE_YEARS, 0) } else { (year, 1) };
+    let mut text = *b"www, 00 mmm yyyy tttttttt GMT";
+    let (two_digits, digits) = (2_usize.checked_sub(day.len())?, [1_000, 100, 10, 1]);
+    put(&mut text, 5 + two_digits, day)?;
+    put(&mut text, 8, Some(month).filter(|month| month.len() == 3)?)?;
+    for (byte, unit) in text.iter_mut().skip(12).zip(digits) {
+        *byte = b'0' + u8::try_from(year / unit % 10).ok()?;
+    }
+    put(&mut text, 17, Some(time).filter(|time| time.len() == 8)?)?;
     let date = WEEKDAYS.iter().find_map(|weekday| {
-        let text = format!("{weekday:.3}, {day:0>2} {month} {year} {time} GMT");
-        httpdate::parse_http_date(&text).ok()
+        put(&mut text, 0, weekday.get(..3)?)?;
+        httpdate::parse_http_date(std::str::from_utf8(&text).ok()?).ok()
     })?;
     let since_epoch = date.duration_since(UNIX_EPOCH).ok()?;
     Some(since_epoch + cycles * CYCLE + Duration::from_secs(leap_second))
+}
+
+/// An IMF-fixdate that is being written, so that no memory is asked for.
+#[derive(Default)]
+struct Text {
+    bytes: [u8; 29],
+    length: usize,
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        put(&mut self.bytes, self.length, part).ok_or(fmt::Error)?;
+        self.length += part.len();
+        Ok(())
+    }
+}
+
+/// Writes `part` over `text` from `at` on: for a date, no memory is asked for.
+fn put(text: &mut [u8], at: usize, part: &str) -> Option<()> {
+    text.get_mut(at..)?.get_mut(..part.len())?.copy_from_slice(part.as_bytes());
+    Some(())
 }
 
 /// Whether `text` has the widths and separators of `form`. In a form `d` and `y` stand for a digit,
