@@ -58,8 +58,16 @@ impl Contender {
         http: Client,
         last: impl Middleware,
     ) -> Result<ClientWithMiddleware, Box<dyn std::error::Error>> {
+        Ok(self.chain(http)?.with(last).build())
+    }
+
+    /// The chain alone, which ends in `http`.
+    ///
+    /// # Errors
+    /// If a policy does not build.
+    pub fn chain(self, http: Client) -> Result<ClientBuilder, Box<dyn std::error::Error>> {
         let chain = ClientBuilder::new(http);
-        let chain = match self {
+        Ok(match self {
             Self::Bare => chain,
             Self::ReqwestRetry => {
                 let policy = ExponentialBackoff::builder().build_with_max_retries(2);
@@ -72,8 +80,7 @@ impl Contender {
             }
             Self::OursNever => chain.with(RetryMiddleware::new(RetryPolicy::never())),
             Self::OursAll => chain.with(all_on()?),
-        };
-        Ok(chain.with(last).build())
+        })
     }
 }
 

@@ -1,7 +1,8 @@
-//! What all benches share: who is measured, on what, and how memory is counted.
+//! What all benches share: who is measured, on what, against whom, and how memory and numbers are counted.
 
 pub mod canned;
 pub mod contenders;
 pub mod counting;
 pub mod numbers;
 pub mod requests;
+pub mod sick;

@@ -19,9 +19,10 @@ use std::time::{Duration, Instant};
 use http::Method;
 use peers::canned::Canned;
 use peers::counting::{Counting, Memory};
+use peers::sick;
 use reqwest::{Client, Request, Url};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
-use reqwest_typed_retry::{Backoff, RetryBudget, RetryMiddleware, RetryPolicy};
+use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
 use tokio::runtime::{Builder, Runtime};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -43,37 +44,21 @@ fn with(retry: RetryMiddleware) -> ClientWithMiddleware {
     ClientBuilder::new(Client::new()).with(retry).with(Canned).build()
 }
 
-/// A budget with this many of other origins sick, or its own. They stay so: nothing is refilled.
-fn sick(runtime: &Runtime, others: usize, own: bool) -> Result<ClientWithMiddleware> {
-    let stays = Duration::from_secs(86_400);
-    let budget = RetryBudget::builder().refill_per_answer(0.0).refill_after(stays).build()?;
-    let policy = RetryPolicy::builder()
-        .max_attempts(2)
-        .backoff(Backoff::constant(Duration::from_micros(1)))
-        .build()?;
-    let client = with(RetryMiddleware::builder(policy).budget(budget.clone()).build()?);
-    let own = own.then(|| OWN.to_owned());
-    for origin in (0..others).map(|other| format!("http://{other}.test/")).chain(own) {
-        runtime.block_on(client.get(origin + "sick").send())?;
-    }
-    let expected = others + usize::from(budget.level(&Url::parse(OWN)?) < 100.0);
-    if budget.sick_origins() != expected || expected == 0 {
-        return Err(format!("{} origins are sick, not {expected}", budget.sick_origins()).into());
-    }
-    Ok(client)
-}
-
 fn contestants(runtime: &Runtime) -> Result<Vec<Contestant>> {
     let policy = RetryPolicy::default();
     let without = || RetryMiddleware::builder(policy.clone()).without_budget().build();
     let with_default = RetryMiddleware::builder(policy.clone()).build()?;
+    let sick = |others, own| -> Result<ClientWithMiddleware> {
+        let budget = sick::budget(runtime, others, own)?;
+        Ok(with(RetryMiddleware::builder(policy.clone()).budget(budget).build()?))
+    };
     let clients = [
         ("none", with(without()?)),
         ("none, again", with(without()?)),
         ("all origins healthy", with(with_default)),
-        ("1 other sick", sick(runtime, 1, false)?),
-        ("1,024 others sick", sick(runtime, 1_024, false)?),
-        ("its own sick", sick(runtime, 0, true)?),
+        ("1 other sick", sick(1, None)?),
+        ("1,024 others sick", sick(1_024, None)?),
+        ("its own sick", sick(0, Some(OWN))?),
     ];
     let new = |(name, client)| Contestant {
         name,

@@ -142,14 +142,14 @@ fn report(kind: Kind, costs: &[Cost], calls: usize) -> Result<()> {
     let bare = find(costs, Contender::Bare)?;
     let nanos = |cost: &Cost| {
         let per_call = |time: &Duration| time.as_nanos() as f64 / calls as f64;
-        median(cost.times.iter().map(per_call).collect())
+        median(cost.times.iter().map(per_call))
     };
     let more = |cost: &Cost| {
         let pairs = cost.times.iter().zip(&bare.times);
         let per_call = |(time, bare): (&Duration, &Duration)| {
             (time.as_nanos() as f64 - bare.as_nanos() as f64) / calls as f64
         };
-        median(pairs.map(per_call).collect())
+        median(pairs.map(per_call))
     };
     let peer = find(costs, Contender::ReqwestRetry)?;
     let (peers_bytes, peers_time) = (peer.memory - bare.memory, more(peer));
