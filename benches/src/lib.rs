@@ -5,4 +5,5 @@ pub mod contenders;
 pub mod counting;
 pub mod numbers;
 pub mod requests;
+pub mod servers;
 pub mod sick;
