@@ -1,4 +1,4 @@
-//! The last middleware: answers from memory.
+//! The last middlewares: they answer from memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,13 +18,7 @@ impl Middleware for Canned {
         _: &mut Extensions,
         _: Next<'_>,
     ) -> reqwest_middleware::Result<Response> {
-        let status = match request.url().path() {
-            "/sick" => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::OK,
-        };
-        // Without its URL it would be given one by parsing.
-        let response = http::Response::builder().status(status).url(request.url().clone()).body("");
-        Ok(response.map_err(reqwest_middleware::Error::middleware)?.into())
+        answer(&request)
     }
 }
 
@@ -53,4 +47,29 @@ impl Middleware for Counted {
         self.sends.fetch_add(1, Ordering::Relaxed);
         Canned.handle(request, extensions, next).await
     }
+}
+/// The same, but each request gives way once, so that all that can be are in flight at the same time.
+pub struct CannedInFlight;
+
+#[async_trait::async_trait]
+impl Middleware for CannedInFlight {
+    async fn handle(
+        &self,
+        request: Request,
+        _: &mut Extensions,
+        _: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        tokio::task::yield_now().await;
+        answer(&request)
+    }
+}
+
+fn answer(request: &Request) -> reqwest_middleware::Result<Response> {
+    let status = match request.url().path() {
+        "/sick" => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::OK,
+    };
+    // Without its URL it would be given one by parsing.
+    let response = http::Response::builder().status(status).url(request.url().clone()).body("");
+    Ok(response.map_err(reqwest_middleware::Error::middleware)?.into())
 }
