@@ -48,6 +48,7 @@ impl Middleware for Counted {
         Canned.handle(request, extensions, next).await
     }
 }
+
 /// The same, but each request gives way once, so that all that can be are in flight at the same time.
 pub struct CannedInFlight;
 

@@ -79,7 +79,7 @@ impl Case {
     }
 
     fn nanos(&self, calls: usize) -> f64 {
-        median(self.times.iter().map(|time| time.as_nanos() as f64 / calls as f64).collect())
+        median(self.times.iter().map(|time| time.as_nanos() as f64 / calls as f64))
     }
 }
 
