@@ -39,13 +39,16 @@ impl NewKey {
             return kept.key.clone();
         }
         let key = make();
-        *kept = Some(Self::new(request, key.clone()));
+        *kept = Some(Self::with(request, body, key.clone()));
         key
     }
 
     pub(super) fn new(request: &Request, key: IdempotencyKey) -> Self {
-        let (method, url) = (request.method().clone(), request.url().clone());
-        Self { method, url, body: digest(request), key }
+        Self::with(request, digest(request), key)
+    }
+
+    fn with(request: &Request, body: Option<u64>, key: IdempotencyKey) -> Self {
+        Self { method: request.method().clone(), url: request.url().clone(), body, key }
     }
 }
 
