@@ -458,7 +458,7 @@ async fn in_a_session_too_a_key_of_the_callers_stays_and_a_get_has_none() {
         (&lines[2][..], &lines[3][..]),
         (&["mine".to_owned()][..], &["asked".to_owned()][..])
     );
-    // One logical request: what it asked for is its key from then on.
+    // One logical request: what it was asked to carry is its key from then on.
     assert_eq!(lines[4], lines[3]);
 }
 

@@ -135,7 +135,7 @@ async fn a_layer_that_sends_it_once_more_sends_it_as_it_was_asked_for() {
 }
 
 /// After a 401, posts for a token through its own chain, on the only extensions that it has, and goes on.
-struct Tokens;
+struct Tokens(&'static str);
 
 #[async_trait::async_trait]
 impl Middleware for Tokens {
@@ -150,7 +150,7 @@ impl Middleware for Tokens {
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
-        let asks = Client::new().post("http://tokens.test/").body("who am I").build().unwrap();
+        let asks = Client::new().post(self.0).body("who am I").build().unwrap();
         next.clone().run(asks, extensions).await?;
         next.run(again, extensions).await
     }
@@ -161,7 +161,7 @@ async fn a_request_that_a_layer_outside_makes_in_between_is_asked_for_nothing() 
     let [refused, busy] = [StatusCode::UNAUTHORIZED, StatusCode::SERVICE_UNAVAILABLE];
     let outer = |policy: RetryPolicy, script: &Script| {
         ClientBuilder::new(Client::new())
-            .with(Tokens)
+            .with(Tokens("http://tokens.test/"))
             .with(RetryMiddleware::new(policy))
             .with(script.clone())
             .build()
@@ -200,6 +200,73 @@ async fn a_request_that_a_layer_outside_makes_in_between_is_asked_for_nothing() 
     let keys = keys(&log);
     assert_eq!(hosts(&log)[..2], ["service", "tokens"]);
     assert_ne!(keys[0], keys[1]);
+}
+
+/// The request in between has a key of its own, and leaves the other one as it was asked for.
+#[tokio::test(start_paused = true)]
+async fn a_request_in_between_takes_nothing_from_the_one_that_was_asked_for_more() {
+    let [refused, fine] = [StatusCode::UNAUTHORIZED, StatusCode::OK];
+    let busy = StatusCode::SERVICE_UNAVAILABLE;
+    let generates = policy().to_builder().generate_idempotency_keys(KeyFormat::Bare);
+    let generates = generates.build().unwrap();
+    let outer = |script: &Script| {
+        ClientBuilder::new(Client::new())
+            .with(Tokens("http://tokens.test/"))
+            .with(RetryMiddleware::new(generates.clone()))
+            .with(script.clone())
+            .build()
+    };
+    let script = || Script::new([refused, fine, busy, busy, busy].map(Reply::status));
+    let url = "http://service.test/";
+
+    let log = script();
+    outer(&log).post(url).body("order").send().await.unwrap();
+    let made = keys(&log);
+    assert_eq!(made[2..], vec![made[0].clone(); 3], "the order has one key");
+    assert_ne!(made[1], made[0]);
+
+    let log = script();
+    let key = IdempotencyKey::new("order-17", KeyFormat::Bare).unwrap();
+    outer(&log).post(url).idempotency_key(key).send().await.unwrap();
+    let brought = keys(&log);
+    assert!(brought[0] == "order-17" && brought[2..] == ["order-17"; 3], "{brought:?}");
+    assert_ne!(brought[1], "order-17");
+
+    let log = script();
+    outer(&log).put(url).no_retry().send().await.unwrap();
+    assert_eq!(log.received().len(), 3);
+
+    let log = script();
+    let upload = outer(&log).put(url).body_factory(|| async { Ok(ReplayBody::new("whole")) });
+    upload.no_retry().send().await.unwrap();
+    let bodies = log.received().into_iter().map(|it| it.body.unwrap()).collect::<Vec<_>>();
+    assert_eq!(bodies, [&b"whole"[..], b"who am I", b"whole"]);
+}
+
+/// Where everything has one URL, what a request carries tells it from others.
+#[tokio::test(start_paused = true)]
+async fn a_request_with_other_bytes_to_the_same_place_is_asked_for_nothing() {
+    let url = "http://service.test/graphql";
+    let [refused, busy] = [StatusCode::UNAUTHORIZED, StatusCode::SERVICE_UNAVAILABLE];
+    let outer = |script: &Script| {
+        ClientBuilder::new(Client::new())
+            .with(Tokens("http://service.test/graphql"))
+            .with(RetryMiddleware::new(policy()))
+            .with(script.clone())
+            .build()
+    };
+    let script = || Script::new([refused, busy, StatusCode::OK].map(Reply::status));
+    let bodies = |script: &Script| {
+        script.received().into_iter().map(|it| it.body.unwrap()).collect::<Vec<_>>()
+    };
+    let log = script();
+    outer(&log).post(url).body("query").assume_idempotent().send().await.unwrap();
+    assert_eq!(bodies(&log), [&b"query"[..], b"who am I", b"query"]);
+
+    let log = script();
+    let upload = outer(&log).post(url).body_factory(|| async { Ok(ReplayBody::new("upload")) });
+    upload.send().await.unwrap();
+    assert_eq!(bodies(&log), [&b"upload"[..], b"who am I", b"upload"]);
 }
 
 #[tokio::test(start_paused = true)]

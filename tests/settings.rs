@@ -330,6 +330,10 @@ const REFUSED: &[(&str, &str)] = &[
          another key",
     ),
     (
+        "attempt_header = 'If-Match'",
+        "attempt_header is \"if-match\", but that field has a meaning of its own",
+    ),
+    (
         "attempt_header = 'content-length'",
         "attempt_header is \"content-length\", but that field has a meaning of its own",
     ),

@@ -10,7 +10,7 @@
 //! | what can hold for some requests only? | `endpoint` |
 //! | what does a file say of a client, and what does that come to? | `settings`, `explain` |
 //! | what limits a task? | `retry_scope` |
-//! | what can a single request ask for? | `request_ext`, `shared_session`; `new_key` (what is kept of one) |
+//! | what can a single request ask for? | `request_ext`, `shared_session`; `identity` (is it the same one again?) |
 //! | what proves that it was not processed? | `proof` |
 //! | what errors does it make itself? | `error` |
 //! | what is told, and to whom? | `history` (the caller; `report`: for machines), `observe` (the operator) |
@@ -29,7 +29,7 @@ mod explain;
 mod gate;
 mod generator;
 mod history;
-mod new_key;
+mod identity;
 mod observe;
 mod proof;
 mod replay;

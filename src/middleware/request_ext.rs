@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::time::Duration;
 
-use http::{Extensions, Method};
-use reqwest::{Request, Url};
+use http::Extensions;
+use reqwest::Request;
 use reqwest_middleware::RequestBuilder;
 
 use super::body_factory::{BodyFactory, ReplayBody};
 use super::history::RetryTracker;
-use super::new_key::NewKey;
+use super::identity::Identity;
 use super::shared_session::SharedSession;
 use crate::policy::{IdempotencyKey, RetryPolicy};
 
@@ -24,9 +24,10 @@ pub(super) struct RequestOptions {
     pub(super) deadline: Option<Duration>,
     pub(super) assume_idempotent: bool,
     pub(super) idempotency_key: Option<IdempotencyKey>,
-    pub(super) new_key: Option<NewKey>,
+    /// Made for the request when it came by first.
+    pub(super) new_key: Option<IdempotencyKey>,
     /// The request that they are of, once it has come by. `None` if there is nothing but a tracker.
-    pub(super) of: Option<(Method, Url)>,
+    pub(super) of: Option<Identity>,
     /// Attached by the caller as an extension of its own.
     pub(super) tracker: Option<RetryTracker>,
 }
@@ -35,10 +36,7 @@ impl RequestOptions {
     /// Takes them out, so that no other request that an inner middleware makes finds them there.
     /// Those of another request stay where they are.
     pub(super) fn take(request: &Request, extensions: &mut Extensions) -> Option<Box<Self>> {
-        let is_of = |options: &Self| {
-            let of = options.of.as_ref();
-            of.is_none_or(|(method, url)| method == request.method() && url == request.url())
-        };
+        let is_of = |options: &Self| options.of.as_ref().is_none_or(|of| of.is_of(request));
         let is_ours = extensions.get::<Self>().is_some_and(is_of);
         let options = is_ours.then(|| extensions.remove::<Self>()).flatten();
         let tracker = extensions.get::<RetryTracker>();
@@ -54,12 +52,13 @@ impl RequestOptions {
     }
 
     pub(super) fn belong_to(&mut self, request: &Request) {
-        self.of.get_or_insert_with(|| (request.method().clone(), request.url().clone()));
+        self.of.get_or_insert_with(|| Identity::of(request));
     }
 
-    /// Puts them back at the end of a call: an outer middleware may send the request once more.
+    /// Puts them back at the end of a call: an outer middleware may send the request once more. Those of a
+    /// request that came before stay: it is the one that was asked for.
     pub(super) fn give_back(self, extensions: &mut Extensions) {
-        if self.of.is_some() {
+        if self.of.is_some() && extensions.get::<Self>().is_none() {
             extensions.insert(self);
         }
     }
@@ -85,7 +84,7 @@ impl RequestOptions {
 /// These are extensions of the request: `RequestBuilder::build` loses them, `send` does not. The
 /// middleware hides them from all that runs inside of it. A layer outside that sends the request once more on
 /// the same extensions, say with a fresh token after a 401, sends it as asked for here, under the same key; a
-/// request by another method or to another URL is not meant. One that is made *before* the request itself, on
+/// request by another method, to another URL, or with other bytes is not meant. One that is made *before* the request itself, on
 /// its extensions, takes these: give that one a map of its own.
 ///
 /// A redirect is followed below the retry layer, under the rules of the request as the caller made it, and
@@ -171,9 +170,10 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     #[must_use]
     fn retry_deadline(self, deadline: Duration) -> Self;
 
-    /// Counts the attempts of this request in `session`. The requests of a session by one method to one URL
-    /// are one logical request: a key that is
-    /// [made](crate::RetryPolicyBuilder::generate_idempotency_keys) is made once for all of them. The session's policy takes the place of every other one,
+    /// Counts the attempts of this request in `session`. What it sends again by the same method, to the same
+    /// URL and with the same bytes is one logical request: a key that is
+    /// [made](crate::RetryPolicyBuilder::generate_idempotency_keys) is made once for it. A streamed body is like
+    /// no other: bring the key. What a factory makes counts as the same. The session's policy takes the place of every other one,
     /// so that [`retry_policy`](Self::retry_policy), [`no_retry`](Self::no_retry) and
     /// [`retry_deadline`](Self::retry_deadline) have no effect: see [`SharedSession`].
     #[must_use]

@@ -13,7 +13,7 @@ use reqwest::{Request, Url};
 use super::call::target;
 use super::drain::Progress;
 use super::history::{AttemptOutcome, AttemptRecord};
-use super::new_key::NewKey;
+use super::identity::Identity;
 use super::observe::{self, ObservedCall, Observers};
 use super::wait::is_cancelled_within;
 use super::{Endpoint, RetryError, RetryHistory, RetryMiddleware, RetryScope};
@@ -31,8 +31,9 @@ use crate::time::Instant;
 /// [carry](crate::RetryRequestExt::retry_session) it, and its deadline runs from its making. That policy
 /// should have no attempt timeout, which would cut a long body: a head timeout, and the client's own
 /// `read_timeout` for a body that stalls, take its place. Clones share the count; it serves one request at a time. A [`RetryScope`] limits it, too.
-/// All its requests by one method to one URL are one logical request: an idempotency key that is
-/// [made](crate::RetryPolicyBuilder::generate_idempotency_keys) for the first of them is that of all.
+/// What it sends again by the same method, to the same URL and with the same bytes is one logical request: an
+/// idempotency key that is [made](crate::RetryPolicyBuilder::generate_idempotency_keys) for it stays. A streamed
+/// body is like no other: bring the key.
 /// After the last attempt each further request is still sent once. The loop's resends draw on the
 /// [`RetryBudget`] of the client, too; a good answer counts there once nobody has the session any more, or its next request is sent.
 ///
@@ -69,7 +70,8 @@ pub struct SharedSession {
 
 struct State {
     session: RetrySession,
-    key: Option<NewKey>,
+    /// Of the last request that had one.
+    key: Option<(Identity, IdempotencyKey)>,
     /// How many requests it has had.
     begun: u64,
     method: Method,
@@ -245,11 +247,15 @@ impl SharedSession {
         request: &Request,
         make: impl FnOnce() -> IdempotencyKey,
     ) -> IdempotencyKey {
-        NewKey::of(request, &mut self.lock().key, make)
+        let kept = &mut self.lock().key;
+        if let Some((_, key)) = kept.as_ref().filter(|(of, _)| of.is_of(request)) {
+            return key.clone();
+        }
+        kept.insert((Identity::of(request), make())).1.clone()
     }
 
-    pub(super) fn keep_key(&self, key: NewKey) {
-        self.lock().key = Some(key);
+    pub(super) fn keep_key(&self, request: &Request, key: IdempotencyKey) {
+        self.lock().key = Some((Identity::of(request), key));
     }
 
     /// A request of this class is about to be sent, by the client that `retry` is of.

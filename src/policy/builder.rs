@@ -4,9 +4,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONNECTION, CONTENT_ENCODING,
-    CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, ORIGIN, PROXY_AUTHORIZATION, RANGE,
-    REFERER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, CONNECTION,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE, COOKIE, DATE,
+    EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+    MAX_FORWARDS, ORIGIN, PROXY_AUTHORIZATION, RANGE, REFERER, SEC_WEBSOCKET_KEY, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, USER_AGENT, VIA,
 };
 use http::{HeaderName, StatusCode};
 
@@ -288,29 +290,53 @@ fn check_server_delays(server_delays: ServerDelays) -> Result<(), PolicyError> {
 /// Whether a request has this field anyway, or it frames the message: of use neither for a key, which would
 /// make POSTs repeatable, nor for anything else of ours.
 pub(crate) fn has_a_meaning(field: &HeaderName) -> bool {
-    const FIELDS: [HeaderName; 20] = [
+    const FIELDS: [HeaderName; 32] = [
         ACCEPT,
         ACCEPT_ENCODING,
         ACCEPT_LANGUAGE,
         AUTHORIZATION,
+        CACHE_CONTROL,
         CONNECTION,
         CONTENT_ENCODING,
         CONTENT_LENGTH,
+        CONTENT_LOCATION,
+        CONTENT_RANGE,
         CONTENT_TYPE,
         COOKIE,
+        DATE,
         EXPECT,
         HOST,
+        IF_MATCH,
+        IF_MODIFIED_SINCE,
+        IF_NONE_MATCH,
+        IF_RANGE,
+        IF_UNMODIFIED_SINCE,
+        MAX_FORWARDS,
         ORIGIN,
         PROXY_AUTHORIZATION,
         RANGE,
         REFERER,
+        SEC_WEBSOCKET_KEY,
         TE,
         TRAILER,
         TRANSFER_ENCODING,
         UPGRADE,
         USER_AGENT,
+        VIA,
     ];
-    FIELDS.contains(field) || matches!(field.as_str(), "keep-alive" | "traceparent" | "tracestate")
+    FIELDS.contains(field)
+        || matches!(
+            field.as_str(),
+            "baggage"
+                | "content-digest"
+                | "forwarded"
+                | "keep-alive"
+                | "prefer"
+                | "proxy-connection"
+                | "traceparent"
+                | "tracestate"
+                | "x-forwarded-for"
+        )
 }
 
 fn check_keys(rules: &Rules) -> Result<(), PolicyError> {

@@ -246,15 +246,22 @@ impl RetryPolicy {
         Some((fields.first().filter(|_| !is_taken && takes_key(method))?, format))
     }
 
-    /// Puts `key` into the request, unless it carries one already. An empty field is none.
-    pub(crate) fn put_idempotency_key(&self, headers: &mut HeaderMap, key: &IdempotencyKey) {
+    /// Puts `key` into the request, unless it carries one already. An empty field is none. Says whether it is
+    /// there now.
+    pub(crate) fn put_idempotency_key(
+        &self,
+        headers: &mut HeaderMap,
+        key: &IdempotencyKey,
+    ) -> bool {
         let fields = &self.rules.idempotency_key_fields;
-        if let (Some(first), false) = (fields.first(), has_key(headers, fields)) {
-            for field in fields {
-                headers.remove(field);
-            }
-            headers.insert(first, key.as_value().clone());
+        let (Some(first), false) = (fields.first(), has_key(headers, fields)) else {
+            return false;
+        };
+        for field in fields {
+            headers.remove(field);
         }
+        headers.insert(first, key.as_value().clone());
+        true
     }
 
     /// This policy, for a request that has limits of its own.

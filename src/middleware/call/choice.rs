@@ -4,7 +4,6 @@ use reqwest::Request;
 
 use crate::middleware::endpoint::EndpointId;
 use crate::middleware::generator::System;
-use crate::middleware::new_key::NewKey;
 use crate::middleware::request_ext::RequestOptions;
 use crate::middleware::retry_scope::RetryScope;
 use crate::middleware::{RetryMiddleware, SharedSession};
@@ -59,9 +58,10 @@ fn class(
     let has_asked = asked.is_some();
     match asked {
         Some(key) => {
-            policy.put_idempotency_key(request.headers_mut(), key);
-            if let Some(session) = options.as_ref().and_then(|options| options.session.as_ref()) {
-                session.keep_key(NewKey::new(request, key.clone()));
+            let is_put = policy.put_idempotency_key(request.headers_mut(), key);
+            let session = options.as_ref().and_then(|options| options.session.as_ref());
+            if let Some(session) = session.filter(|_| is_put) {
+                session.keep_key(request, key.clone());
             }
         }
         None => put_new_key(policy, request, options),
@@ -95,7 +95,7 @@ fn put_new_key(
     options.belong_to(request);
     let key = match &options.session {
         Some(session) => session.new_key(request, make),
-        None => NewKey::of(request, &mut options.new_key, make),
+        None => options.new_key.get_or_insert_with(make).clone(),
     };
     request.headers_mut().insert(field, key.as_value().clone());
 }
