@@ -41,10 +41,6 @@ impl Around {
     ) -> BoxFuture<'a, Result<Response>> {
         let Self { body_factory, head_timeout, time_left, buffer_body, keep_body, scope, has_left } =
             self;
-        if matches!((&body_factory, head_timeout, time_left, buffer_body), (None, None, None, None))
-        {
-            return next.run(request, extensions);
-        }
         Box::pin(within(time_left, RetryError::deadline, async move {
             let head = async {
                 if let Some(factory) = body_factory {

@@ -21,7 +21,7 @@ thread_local! {
 }
 
 #[derive(Clone, Copy)]
-struct AttemptScope {
+pub(super) struct AttemptScope {
     /// Where the map lives that the attempt's chain passes on. The attempt borrows it, so nothing
     /// else can live there meanwhile: the same address means the same chain.
     extensions: usize,
@@ -31,26 +31,32 @@ struct AttemptScope {
 }
 
 impl AttemptScope {
-    /// Runs `poll` with this scope as the current one.
-    fn enter<T>(&mut self, poll: impl FnOnce() -> T) -> T {
-        let entered = Entered { outer: CURRENT.replace(Some(*self)) };
-        let result = poll();
-        if let Some(scope) = CURRENT.get() {
-            *self = scope;
-        }
-        drop(entered);
-        result
+    #[inline]
+    pub(super) fn new(target: Option<Target>, extensions: &Extensions) -> Self {
+        Self { extensions: address(extensions), target, exchanges: Exchanges::default() }
+    }
+
+    /// Makes it the current one, until what this returns is dropped. The call of the next middleware runs in
+    /// it, and so does each poll of what that returns.
+    #[inline]
+    pub(super) fn enter(&mut self) -> Entered<'_> {
+        Entered { outer: CURRENT.replace(Some(*self)), ours: self }
     }
 }
 
-/// Puts the outer scope back.
-struct Entered {
+/// Notes what became of the scope, and puts the outer one back.
+#[must_use]
+pub(super) struct Entered<'a> {
     outer: Option<AttemptScope>,
+    ours: &'a mut AttemptScope,
 }
 
-impl Drop for Entered {
+impl Drop for Entered<'_> {
+    #[inline]
     fn drop(&mut self) {
-        CURRENT.set(self.outer);
+        if let Some(scope @ AttemptScope { target: Some(_), .. }) = CURRENT.replace(self.outer) {
+            *self.ours = scope;
+        }
     }
 }
 
@@ -70,6 +76,7 @@ pub(super) fn saw(end: impl FnOnce(Target) -> End) {
 /// Whether the caller runs inside an attempt of another retry middleware of the same chain. A
 /// client of its own inside an inner middleware has another map, unless it is lent this one, and so
 /// keeps its retries.
+#[inline]
 pub(super) fn is_nested(extensions: &Extensions) -> bool {
     CURRENT.get().is_some_and(|scope| scope.extensions == address(extensions))
 }
@@ -87,25 +94,26 @@ pub(super) struct Ended {
 }
 
 impl<'a> InScope<'a> {
-    /// `start` itself runs in the scope too: it calls the next middleware.
-    pub(super) fn start(
-        target: Option<Target>,
-        extensions: &'a mut Extensions,
-        start: impl FnOnce(&'a mut Extensions) -> BoxFuture<'a, Result<Response>>,
-    ) -> Self {
-        let exchanges = Exchanges::default();
-        let mut scope = AttemptScope { extensions: address(extensions), target, exchanges };
-        let attempt = scope.enter(|| start(extensions));
+    pub(super) fn new(scope: AttemptScope, attempt: BoxFuture<'a, Result<Response>>) -> Self {
         Self { scope, attempt }
+    }
+
+    #[inline]
+    pub(super) fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response>> {
+        let _entered = self.scope.enter();
+        self.attempt.as_mut().poll(cx)
+    }
+
+    pub(super) fn exchanges(&self) -> Exchanges {
+        self.scope.exchanges
     }
 }
 
 impl Future for InScope<'_> {
     type Output = Ended;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { scope, attempt } = &mut *self;
-        let result = ready!(scope.enter(|| attempt.as_mut().poll(cx)));
-        Poll::Ready(Ended { result, exchanges: scope.exchanges })
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        let result = ready!(self.poll_result(cx));
+        Poll::Ready(Ended { result, exchanges: self.exchanges() })
     }
 }

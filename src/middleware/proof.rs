@@ -2,10 +2,11 @@
 
 use std::error::Error;
 use std::hash::{BuildHasher as _, RandomState};
+use std::num::NonZeroU64;
 use std::sync::LazyLock;
 
 use http::{Method, StatusCode};
-use reqwest::{Body, Client, ClientBuilder, Request, retry};
+use reqwest::{Client, ClientBuilder, Request, retry};
 
 use super::attempt_scope;
 use crate::fault_source;
@@ -86,11 +87,6 @@ impl DeliveryProof {
     }
 }
 
-/// Whether the observer will be shown this request: reqwest shows it only what it could resend.
-pub(super) fn is_observable(request: &Request) -> bool {
-    request.body().is_none_or(|body| Body::as_bytes(body).is_some())
-}
-
 /// reqwest asks it only of what it resends, which is nothing; should that change, nothing is missed.
 struct EveryHost;
 
@@ -103,7 +99,7 @@ impl PartialEq<&str> for EveryHost {
 /// What tells an exchange of the attempt's own request from that of another call: the method and the
 /// URL, hashed, so that it fits in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target(u64);
+pub(super) struct Target(NonZeroU64);
 
 impl Target {
     pub(super) fn of_request(request: &Request) -> Self {
@@ -115,7 +111,7 @@ impl Target {
 
     fn of(method: &Method, url: &str) -> Self {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        Self(KEYS.hash_one((method, url)))
+        Self(NonZeroU64::new(KEYS.hash_one((method, url))).unwrap_or(NonZeroU64::MAX))
     }
 }
 

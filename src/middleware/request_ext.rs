@@ -35,6 +35,7 @@ pub(super) struct RequestOptions {
 impl RequestOptions {
     /// Takes them out, so that no other request that an inner middleware makes finds them there.
     /// Those of another request stay where they are.
+    #[inline]
     pub(super) fn take(request: &Request, extensions: &mut Extensions) -> Option<Box<Self>> {
         let is_of = |options: &Self| options.of.as_ref().is_none_or(|of| of.is_of(request));
         let is_ours = extensions.get::<Self>().is_some_and(is_of);

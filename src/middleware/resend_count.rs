@@ -30,6 +30,7 @@ impl ResendCount {
     }
 
     /// The first attempt has none; an earlier call with the same map may have left one.
+    #[inline]
     pub(super) fn put_into(self, extensions: &mut Extensions) {
         if self.0 > 0 {
             extensions.insert(self);

@@ -1,15 +1,18 @@
 //! The middleware: what a client chain holds.
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{Extensions, HeaderName};
 use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
 
-use super::call::{Call, Step};
+use super::attempt_scope::{AttemptScope, InScope};
+use super::call::{Call, Plain, Sending};
 use super::endpoint::Endpoints;
 use super::generator::Generator;
 use super::observe::Observers;
+use super::replay::Replay;
 use super::{BoxFuture, DrainLimits, ResendCount, RetryMiddlewareBuilder, attempt_scope, observe};
 use crate::origin::{Cooldown, RetryBudget};
 use crate::policy::RetryPolicy;
@@ -87,11 +90,13 @@ impl RetryMiddleware {
     }
 
     /// Whether an origin has less than a full budget, so that an answer may count.
+    #[inline]
     pub(super) fn budget_is_touched(&self) -> bool {
         self.budget.as_ref().is_some_and(|budget| !budget.is_untouched())
     }
 
     /// Whether somebody asks where a request went that is not kept.
+    #[inline]
     pub(super) fn wants_url(&self) -> bool {
         self.wraps_errors || self.budget_is_touched() || self.observers.want_failures()
     }
@@ -109,11 +114,11 @@ impl Default for RetryMiddleware {
 }
 
 impl Middleware for RetryMiddleware {
-    // By hand, not by `async_trait`: the first attempt decides what the success path costs, so its
-    // future holds nothing but the call.
+    // By hand, not by `async_trait`, and all in one place: this decides what every request costs. A future holds
+    // nothing but the call, and the request only where a resend can follow.
     fn handle<'retry, 'ext, 'next, 'call>(
         &'retry self,
-        request: Request,
+        mut request: Request,
         extensions: &'ext mut Extensions,
         next: Next<'next>,
     ) -> BoxFuture<'call, Result<Response>>
@@ -131,20 +136,27 @@ impl Middleware for RetryMiddleware {
             }
             return next.run(request, extensions);
         }
-        let mut call = Call::new(self, request, extensions, next);
+        let mut call = Call::new(self, &mut request, extensions);
+        if call.is_plain(&request) {
+            call.let_go(&request);
+            ResendCount::of_attempt(1).put_into(extensions);
+            let mut scope = AttemptScope::new(None, extensions);
+            let entered = scope.enter();
+            let attempt = next.run(request, extensions);
+            drop(entered);
+            return Box::pin(Plain { call, attempt: InScope::new(scope, attempt) });
+        }
+        let mut sending = Sending { call, next, extensions, replay: Replay::new(request) };
         Box::pin(async move {
-            if let Some(error) = call.refused() {
-                return Err(error);
-            }
-            if let Some(closed) = call.held_back() {
-                if let Some(error) = closed.await {
-                    return Err(error);
+            if let Some(before) = sending.before_first() {
+                if let Some(end) = before.await {
+                    return end;
                 }
             }
-            let ended = call.send_first().await;
-            let resends = match call.after_first(ended) {
-                Step::Return(result) => return result,
-                Step::Go(resends) => resends,
+            let ended = sending.send_first().await;
+            let resends = match sending.after_first(ended) {
+                Break(result) => return result,
+                Continue(resends) => resends,
             };
             resends.await
         })

@@ -163,6 +163,10 @@ impl RetryScope {
         self.deadline.map(|at| at.saturating_duration_since(Instant::now()))
     }
 
+    pub(super) fn has_deadline(&self) -> bool {
+        self.deadline.is_some()
+    }
+
     pub(super) fn own_policy(&self) -> Option<&RetryPolicy> {
         self.policy.as_ref()
     }

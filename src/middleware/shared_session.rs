@@ -11,11 +11,10 @@ use http::Method;
 use reqwest::{Request, Url};
 
 use super::call::target;
-use super::drain::Progress;
 use super::history::{AttemptOutcome, AttemptRecord};
 use super::identity::Identity;
 use super::observe::{self, ObservedCall, Observers};
-use super::wait::is_cancelled_within;
+use super::wait::{Wait, Woken};
 use super::{Endpoint, RetryError, RetryHistory, RetryMiddleware, RetryScope};
 use crate::origin::{Account, RetryBudget};
 use crate::policy::{
@@ -225,7 +224,7 @@ impl SharedSession {
         };
         let mut undo = Undo { shared: self, before: Some(before), begun };
         let scope = RetryScope::open();
-        if is_cancelled_within(delay, scope.as_deref(), |_| Progress::None).await {
+        if Wait::new(delay, scope.as_ref()).await == Woken::Cancelled {
             self.tell_cancelled(record);
             return Err(error);
         }

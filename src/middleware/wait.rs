@@ -1,143 +1,135 @@
 //! What lies between two attempts.
 
-use std::future::{pending, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reqwest::Response;
+use reqwest_middleware::Result;
 
-use super::buffer;
 use super::drain::{Discarded, DrainLimits, Progress};
 use super::retry_scope::RetryScope;
-use crate::policy::StopReason;
+use super::{BoxFuture, buffer};
 use crate::time;
 
-/// A wait, and the outcome that calls for it: none before the first attempt.
+/// A wait, which holds the outcome that calls for it as far as somebody has a use for that. Small, because
+/// there may be many that wait.
+#[must_use]
 pub(super) struct Wait {
-    pub(super) delay: Duration,
-    pub(super) outcome: Option<reqwest_middleware::Result<Response>>,
-}
-
-/// What bounds a wait, and what becomes of the outcome meanwhile.
-pub(super) struct Limits<'a> {
-    pub(super) drain: DrainLimits,
-    pub(super) scope: Option<&'a RetryScope>,
-    /// Whether another wait may follow.
-    pub(super) may_be_longer: bool,
-    /// Whether the outcome may be asked for, if the wait is interrupted.
-    pub(super) may_be_asked: bool,
+    is_over: BoxFuture<'static, ()>,
+    cancelled: Option<BoxFuture<'static, ()>>,
+    held: Option<Box<Held>>,
+    /// How often a zero wait may still give way.
+    give_ways: u8,
 }
 
 /// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Woken {
     InTime,
-    /// With the outcome, as far as it is whole.
-    Interrupted(StopReason, Option<reqwest_middleware::Result<Response>>),
+    Cancelled,
 }
 
 /// What is left of the outcome.
-enum Held {
-    Nothing,
-    Whole(reqwest_middleware::Result<Response>),
+pub(super) enum Held {
+    Whole(Result<Response>),
     Part(Discarded),
+}
+
+/// A zero wait gives way so often at most, as long as there is something to read each time.
+const GIVE_WAYS: u8 = 32;
+
+fn give_ways(delay: Duration) -> u8 {
+    if delay.is_zero() { GIVE_WAYS } else { 0 }
 }
 
 impl Held {
     /// What somebody could ask for is kept; else a response is read only so that its connection can be used
-    /// again.
-    fn new(wait: Wait, limits: Limits<'_>) -> Self {
-        let Limits { drain, may_be_longer, may_be_asked, .. } = limits;
-        let longest = if may_be_longer { Duration::MAX } else { wait.delay };
-        match wait.outcome {
-            Some(Ok(response)) if buffer::bytes(&response).is_none() => {
-                Discarded::new(response, drain, longest, may_be_asked)
-                    .map_or(Self::Nothing, Self::Part)
+    /// again, during a wait of at most `longest`.
+    pub(super) fn new(
+        outcome: Result<Response>,
+        drain: DrainLimits,
+        longest: Duration,
+        may_be_asked: bool,
+    ) -> Option<Self> {
+        match outcome {
+            Ok(response) if buffer::bytes(&response).is_none() => {
+                Discarded::new(response, drain, longest, may_be_asked).map(Self::Part)
             }
-            Some(whole) if may_be_asked => Self::Whole(whole),
-            _ => Self::Nothing,
-        }
-    }
-
-    fn read_on(&mut self, cx: &mut Context<'_>) -> Progress {
-        let Self::Part(discarded) = self else { return Progress::None };
-        let progress = discarded.poll(cx);
-        if progress == Progress::Done {
-            *self = Self::Nothing;
-        }
-        progress
-    }
-
-    fn into_outcome(self) -> Option<reqwest_middleware::Result<Response>> {
-        match self {
-            Self::Nothing => None,
-            Self::Whole(outcome) => Some(outcome),
-            Self::Part(discarded) => discarded.into_response().map(Ok),
+            whole => may_be_asked.then_some(Self::Whole(whole)),
         }
     }
 }
 
 impl Wait {
-    /// `longer` says, at its end, whether another wait follows, or that it may not.
-    pub(super) async fn run(
-        self,
-        limits: Limits<'_>,
-        mut longer: impl FnMut() -> Result<Option<Duration>, StopReason>,
-    ) -> Woken {
-        let mut delay = self.delay;
-        let scope = limits.scope;
-        let mut held = Held::new(self, limits);
-        let reason = loop {
-            if is_cancelled_within(delay, scope, |cx| held.read_on(cx)).await {
-                break StopReason::Cancelled;
-            }
-            match longer() {
-                Ok(Some(more)) => delay = more,
-                Ok(None) => return Woken::InTime,
-                Err(reason) => break reason,
-            }
-        };
-        Woken::Interrupted(reason, held.into_outcome())
+    /// Ends after `delay`, or once a token of `scope` is cancelled.
+    pub(super) fn new(delay: Duration, scope: Option<&Arc<RetryScope>>) -> Self {
+        let scope = scope.filter(|scope| scope.can_cancel()).cloned();
+        let cancelled = scope.map(|scope| -> BoxFuture<'static, ()> {
+            Box::pin(async move { scope.cancelled().await })
+        });
+        Self {
+            is_over: Box::pin(time::sleep(delay)),
+            cancelled,
+            held: None,
+            give_ways: give_ways(delay),
+        }
+    }
+
+    pub(super) fn holding(mut self, held: Option<Held>) -> Self {
+        self.held = held.map(Box::new);
+        self
+    }
+
+    /// Another wait after this one.
+    pub(super) fn go_on(&mut self, delay: Duration) {
+        self.is_over = Box::pin(time::sleep(delay));
+        self.give_ways = give_ways(delay);
+    }
+
+    /// The outcome, as far as it is whole.
+    pub(super) fn into_outcome(self) -> Option<Result<Response>> {
+        match *self.held? {
+            Held::Whole(outcome) => Some(outcome),
+            Held::Part(discarded) => discarded.into_response().map(Ok),
+        }
+    }
+
+    fn read_on(&mut self, cx: &mut Context<'_>) -> Progress {
+        let Some(Held::Part(discarded)) = self.held.as_deref_mut() else { return Progress::None };
+        let progress = discarded.poll(cx);
+        if progress == Progress::Done {
+            self.held = None;
+        }
+        progress
     }
 }
 
-/// A zero wait gives way so often at most, as long as there is something to read each time.
-const GIVE_WAYS: usize = 32;
+impl Future for Wait {
+    type Output = Woken;
 
-/// Waits for `delay`, and reads on meanwhile. Whether a token of `scope` ended it.
-pub(super) async fn is_cancelled_within(
-    delay: Duration,
-    scope: Option<&RetryScope>,
-    mut read_on: impl FnMut(&mut Context<'_>) -> Progress,
-) -> bool {
-    let mut cancelled = pin!(async {
-        match scope {
-            Some(scope) => scope.cancelled().await,
-            None => pending().await,
-        }
-    });
-    let mut wait = pin!(time::sleep(delay));
-    let mut give_ways = if delay.is_zero() { GIVE_WAYS } else { 0 };
-    poll_fn(|cx| {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Woken> {
         // In this order: whoever cancels at the instant of waking wins.
-        if cancelled.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(true);
+        if let Some(cancelled) = &mut self.cancelled {
+            if cancelled.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Woken::Cancelled);
+            }
         }
-        let is_over = wait.as_mut().poll(cx).is_ready();
-        if is_over && give_ways == 0 {
-            return Poll::Ready(false);
+        let is_over = self.is_over.as_mut().poll(cx).is_ready();
+        if is_over && self.give_ways == 0 {
+            return Poll::Ready(Woken::InTime);
         }
-        let progress = read_on(cx);
+        let progress = self.read_on(cx);
         if is_over {
             if progress != Progress::Some {
-                return Poll::Ready(false);
+                return Poll::Ready(Woken::InTime);
             }
-            give_ways -= 1;
-            wait.set(time::sleep(Duration::ZERO));
+            self.give_ways -= 1;
+            self.is_over = Box::pin(time::sleep(Duration::ZERO));
             // Pending, and woken soon.
-            let _ = wait.as_mut().poll(cx);
+            let _ = self.is_over.as_mut().poll(cx);
         }
         Poll::Pending
-    })
-    .await
+    }
 }

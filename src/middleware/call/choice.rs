@@ -1,5 +1,7 @@
 //! Whose rules hold for a request, decided before its first send.
 
+use std::borrow::Cow;
+
 use reqwest::Request;
 
 use crate::middleware::endpoint::EndpointId;
@@ -10,38 +12,41 @@ use crate::middleware::{RetryMiddleware, SharedSession};
 use crate::policy::{IdempotencyKey, RetryPolicy, RetryableMethod};
 
 /// What was chosen.
-pub(super) struct Choice {
-    pub(super) policy: RetryPolicy,
+pub(super) struct Choice<'a> {
+    pub(super) policy: Cow<'a, RetryPolicy>,
     pub(super) endpoint: Option<EndpointId>,
     pub(super) class: RetryableMethod,
 }
 
-impl Choice {
+impl<'a> Choice<'a> {
     /// The request beats the scope, the scope beats the endpoint, the endpoint beats the client. A session is
     /// part of the request, and its policy stays what it was made with.
     ///
     /// Puts an idempotency key into the request, if it is to have one.
+    #[inline]
     pub(super) fn make(
-        retry: &RetryMiddleware,
+        retry: &'a RetryMiddleware,
         request: &mut Request,
         scope: Option<&RetryScope>,
         options: &mut Option<Box<RequestOptions>>,
     ) -> Self {
-        let asked = options.as_deref();
         let endpoint = retry.endpoints.find(request);
-        let session = asked.and_then(|options| options.session.as_ref());
-        let brought = session
-            .map(SharedSession::policy)
-            .or_else(|| asked?.policy.clone())
-            .or_else(|| scope?.own_policy().cloned());
+        let asked = options.as_deref();
+        let brought = match (asked, scope) {
+            (None, None) => None,
+            _ => brought(asked, scope),
+        };
         if let Some(policy) = &brought {
             retry.tell_unproven(policy);
         }
-        let of_endpoint = || retry.endpoints.get(endpoint?)?.policy.clone();
-        let mut policy = brought.or_else(of_endpoint).unwrap_or_else(|| retry.policy.clone());
-        if let (Some(options), None) = (asked, session) {
+        let of_endpoint = || retry.endpoints.get(endpoint?)?.policy.as_ref();
+        let mut policy = match brought {
+            Some(brought) => Cow::Owned(brought),
+            None => Cow::Borrowed(of_endpoint().unwrap_or(&retry.policy)),
+        };
+        if let Some(options @ RequestOptions { session: None, .. }) = asked {
             if options.sends_once || options.deadline.is_some() {
-                policy = policy.for_one_request(options.sends_once, options.deadline);
+                policy = Cow::Owned(policy.for_one_request(options.sends_once, options.deadline));
             }
         }
         let class = class(&policy, request, options);
@@ -49,6 +54,15 @@ impl Choice {
     }
 }
 
+fn brought(asked: Option<&RequestOptions>, scope: Option<&RetryScope>) -> Option<RetryPolicy> {
+    let session = asked.and_then(|options| options.session.as_ref());
+    session
+        .map(SharedSession::policy)
+        .or_else(|| asked?.policy.clone())
+        .or_else(|| scope?.own_policy().cloned())
+}
+
+#[inline]
 fn class(
     policy: &RetryPolicy,
     request: &mut Request,

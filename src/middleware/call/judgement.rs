@@ -1,9 +1,11 @@
 //! What follows an attempt: the policy's decision, and what the policy does not know.
 
+use std::mem;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use reqwest::Response;
+use reqwest::{Response, Url};
 use reqwest_middleware::Result;
 
 use super::{Call, Progress, target};
@@ -13,7 +15,30 @@ use crate::middleware::{RetryError, RetryErrorExt as _, buffer};
 use crate::policy::{DelaySource, Outcome, RetryDecision, StopReason, is_well};
 
 impl Call<'_> {
-    pub(super) fn decide(&self, progress: &mut Progress, ended: &Ended) -> AttemptRecord {
+    /// Decides what follows an attempt: a resend after a wait, or the result as it is.
+    pub(super) fn judge(
+        &self,
+        progress: &mut Progress,
+        ended: Ended,
+        url: Option<&Url>,
+        can_resend: bool,
+    ) -> ControlFlow<Result<Response>, (Duration, Result<Response>)> {
+        let record = self.decide(progress, &ended, can_resend);
+        progress.attempts.push(record);
+        self.retry.observers.attempt_ended(&self.observed(url), &record);
+        match record.decision() {
+            RetryDecision::RetryAfter { delay, .. } => Continue((delay, ended.result)),
+            RetryDecision::DoNotRetry { reason } => {
+                if let Some(shared) = self.shared_session() {
+                    shared.ended(progress.account.take(), reason != StopReason::Completed);
+                }
+                let attempts = mem::take(&mut progress.attempts);
+                Break(self.finish(attempts, url, reason, ended.result))
+            }
+        }
+    }
+
+    fn decide(&self, progress: &mut Progress, ended: &Ended, can_resend: bool) -> AttemptRecord {
         let Progress { session, account, attempt_started, .. } = progress;
         if let Some(shared) = self.shared_session() {
             *session = shared.session(self.class);
@@ -43,8 +68,7 @@ impl Call<'_> {
         let now = self.retry.wall_clock.now();
         let elapsed = self.elapsed();
         let deadline = self.time_left_in_scope().map(|left| elapsed.saturating_add(left));
-        let destination = self.destination.as_ref().map(|destination| &destination.url);
-        let (host, path) = target(destination);
+        let (host, path) = target(self.destination());
         let attempt = session
             .attempt_ended(&self.method, outcome, now)
             .with_target(host, path)
@@ -62,7 +86,7 @@ impl Call<'_> {
         {
             gate.close(asked);
         }
-        if let Some(reason) = self.veto(&decision, &ended.result) {
+        if let Some(reason) = self.veto(&decision, &ended.result, can_resend) {
             decision = RetryDecision::DoNotRetry { reason };
         }
         if let Some(account) = account {
@@ -98,7 +122,12 @@ impl Call<'_> {
 
     /// What the policy does not know: why there is no resend, although it would allow one, or does not
     /// know that time ran out.
-    fn veto(&self, decision: &RetryDecision, result: &Result<Response>) -> Option<StopReason> {
+    fn veto(
+        &self,
+        decision: &RetryDecision,
+        result: &Result<Response>,
+        can_resend: bool,
+    ) -> Option<StopReason> {
         let ours = new_error(result);
         if ours.is_some_and(RetryError::is_deadline) && self.time_left() == Some(Duration::ZERO) {
             Some(StopReason::DeadlinePassed)
@@ -108,7 +137,7 @@ impl Call<'_> {
             None
         } else if ours.is_some_and(RetryError::is_body) {
             Some(StopReason::Permanent)
-        } else if !self.replay.is_possible() {
+        } else if !can_resend {
             Some(StopReason::BodyNotReplayable)
         } else if self.is_cancelled() {
             Some(StopReason::Cancelled)

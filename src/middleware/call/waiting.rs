@@ -6,9 +6,9 @@ use reqwest::{Response, Url};
 use reqwest_middleware::Result;
 
 use super::Call;
+use crate::middleware::RetryError;
 use crate::middleware::gate::Gate;
-use crate::middleware::wait::{Limits, Wait, Woken};
-use crate::middleware::{BoxFuture, RetryError};
+use crate::middleware::wait::{Held, Wait, Woken};
 use crate::policy::StopReason;
 
 impl Call<'_> {
@@ -18,59 +18,61 @@ impl Call<'_> {
         Some(Gate { cooldown, key, policy: &self.policy })
     }
 
-    /// The wait for a cooldown before the first attempt, if there is one. It gives the error that ends the
-    /// call, if that may not go on.
-    pub(in crate::middleware) fn held_back(
-        &mut self,
-    ) -> Option<BoxFuture<'_, Option<reqwest_middleware::Error>>> {
-        self.gate()?.closed_for()?;
-        Some(Box::pin(async move {
-            let wait = Wait { delay: Duration::ZERO, outcome: None };
-            if let Some((reason, result)) = self.interrupted(wait, self.url()).await {
-                return self.finish(Vec::new(), self.url(), reason, result).err();
-            }
-            let held_back = self.started.elapsed();
-            if let Some(destination) = &mut self.destination {
-                destination.held_back = held_back;
-            }
-            None
-        }))
+    /// The wait after an outcome, or before the first attempt.
+    pub(super) fn wait(&self, delay: Duration, outcome: Option<Result<Response>>) -> Wait {
+        let held = outcome.and_then(|outcome| {
+            let drain = self.endpoint().and_then(|endpoint| endpoint.drain);
+            let may_be_longer = self.gate().is_some();
+            let longest = if may_be_longer { Duration::MAX } else { delay };
+            // A deadline may refuse the longer wait.
+            let may_be_asked = self.can_cancel() || (may_be_longer && self.time_left().is_some());
+            Held::new(outcome, drain.unwrap_or(self.retry.drain), longest, may_be_asked)
+        });
+        Wait::new(delay, self.scope.as_ref()).holding(held)
     }
 
-    /// Waits, and longer where a cooldown asks for it. Gives the end of the call, if that may not go on.
+    /// Waits, and longer where a cooldown asks for it. Says why, if that may not go on to its end.
     pub(super) async fn interrupted(
         &self,
-        wait: Wait,
+        wait: &mut Wait,
         url: Option<&Url>,
-    ) -> Option<(StopReason, Result<Response>)> {
-        let gate = self.gate();
-        let longer = || {
-            let time_left = self.time_left();
-            let wait = gate.as_ref().and_then(|gate| gate.wait(&self.retry.generator, time_left));
-            if let Some(wait) = wait {
-                if time_left.is_some_and(|time_left| time_left <= wait) {
-                    return Err(StopReason::DeadlineWouldPass);
-                }
-                self.retry.observers.held_back(&self.observed(url), wait);
+    ) -> Option<StopReason> {
+        loop {
+            if (&mut *wait).await == Woken::Cancelled {
+                return Some(StopReason::Cancelled);
             }
-            Ok(wait)
-        };
-        let limits = Limits {
-            drain: self.endpoint().and_then(|endpoint| endpoint.drain).unwrap_or(self.retry.drain),
-            scope: self.scope.as_deref(),
-            may_be_longer: gate.is_some(),
-            // A deadline may refuse the longer wait.
-            may_be_asked: self.can_cancel() || (gate.is_some() && self.time_left().is_some()),
-        };
-        match wait.run(limits, longer).await {
-            Woken::InTime => self.refusal().map(|(reason, error)| (reason, Err(error.into()))),
-            Woken::Interrupted(reason, outcome) => {
-                let error = match reason {
-                    StopReason::Cancelled => RetryError::cancelled,
-                    _ => RetryError::closed,
-                };
-                Some((reason, outcome.unwrap_or_else(|| Err(error().into()))))
+            match self.longer(url) {
+                Ok(Some(more)) => wait.go_on(more),
+                Ok(None) => return None,
+                Err(reason) => return Some(reason),
             }
         }
+    }
+
+    fn longer(&self, url: Option<&Url>) -> std::result::Result<Option<Duration>, StopReason> {
+        let Some(gate) = self.gate() else { return Ok(None) };
+        let time_left = self.time_left();
+        let Some(wait) = gate.wait(&self.retry.generator, time_left) else { return Ok(None) };
+        if time_left.is_some_and(|time_left| time_left <= wait) {
+            return Err(StopReason::DeadlineWouldPass);
+        }
+        self.retry.observers.held_back(&self.observed(url), wait);
+        Ok(Some(wait))
+    }
+
+    /// The end of the call, if it may not go on after `wait`.
+    pub(super) fn stopped(
+        &self,
+        interrupted: Option<StopReason>,
+        wait: Wait,
+    ) -> Option<(StopReason, Result<Response>)> {
+        let Some(reason) = interrupted else {
+            return self.refusal().map(|(reason, error)| (reason, Err(error.into())));
+        };
+        let error = match reason {
+            StopReason::Cancelled => RetryError::cancelled,
+            _ => RetryError::closed,
+        };
+        Some((reason, wait.into_outcome().unwrap_or_else(|| Err(error().into()))))
     }
 }

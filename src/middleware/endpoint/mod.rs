@@ -328,6 +328,7 @@ impl Endpoints {
     }
 
     /// The first that matches.
+    #[inline]
     pub(super) fn find(&self, request: &Request) -> Option<EndpointId> {
         let position = self.0.iter().position(|endpoint| endpoint.matches(request))?;
         u16::try_from(position).ok().map(EndpointId)

@@ -160,6 +160,7 @@ impl Observers {
     }
 
     /// Whether somebody counts the attempts that need nothing else.
+    #[inline]
     pub(super) fn want_every_attempt(&self) -> bool {
         !self.0.is_empty()
     }
