@@ -7,7 +7,8 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware};
 use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
 use reqwest_typed_retry::{
-    Attempt, AttemptRecord, Cooldown, ObservedCall, RetryMiddleware, RetryObserver, RetryPolicy,
+    Attempt, AttemptRecord, Cooldown, ObservedCall, PolicyError, RetryMiddleware,
+    RetryMiddlewareBuilder, RetryObserver, RetryPolicy, RetryPolicyBuilder,
 };
 
 /// By their names in tables.
@@ -79,7 +80,7 @@ impl Contender {
                 chain.with(RetryMiddleware::new(policy))
             }
             Self::OursNever => chain.with(RetryMiddleware::new(RetryPolicy::never())),
-            Self::OursAll => chain.with(all_on()?),
+            Self::OursAll => chain.with(all_on(RetryPolicy::builder())?.build()?),
         })
     }
 }
@@ -90,8 +91,12 @@ impl RetryObserver for Silent {
     fn attempt_ended(&self, _: &ObservedCall<'_>, _: &AttemptRecord) {}
 }
 
-fn all_on() -> Result<RetryMiddleware, Box<dyn std::error::Error>> {
-    let policy = RetryPolicy::builder()
+/// Everything that does not change the request, on top of this policy.
+///
+/// # Errors
+/// If the policy does not build.
+pub fn all_on(policy: RetryPolicyBuilder) -> Result<RetryMiddlewareBuilder, PolicyError> {
+    let policy = policy
         .assume_idempotent(true)
         .attempt_timeout(Duration::from_secs(10))
         .head_timeout(Duration::from_secs(10))
@@ -101,6 +106,5 @@ fn all_on() -> Result<RetryMiddleware, Box<dyn std::error::Error>> {
     Ok(RetryMiddleware::builder(policy)
         .cooldown(Cooldown::by_origin())
         .observer(Silent)
-        .buffer_body(1 << 10)
-        .build()?)
+        .buffer_body(1 << 10))
 }

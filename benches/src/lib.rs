@@ -1,5 +1,6 @@
 //! What all benches share: who is measured, on what, against whom, and how memory and numbers are counted.
 
+pub mod around;
 pub mod canned;
 pub mod contenders;
 pub mod counting;
@@ -7,3 +8,4 @@ pub mod numbers;
 pub mod requests;
 pub mod servers;
 pub mod sick;
+pub mod targets;

@@ -132,7 +132,7 @@ fn in_parts(parts: Vec<Bytes>) -> Pin<Box<dyn Body<Data = Bytes, Error = Infalli
     })))
 }
 
-/// Answers 503 twice to each path, then 200; without `Retry-After`, and with the same body each time,
+/// Answers 503 to each path, twice or for ever, then 200; without `Retry-After`, and with the same body each time,
 /// whose parts are 0.3 ms apart. For one client that sends one request at a time.
 pub struct Flaky {
     pub server: Server,
@@ -143,9 +143,19 @@ impl Flaky {
     /// # Errors
     /// If there is no port or no runtime.
     pub fn start(protocol: Protocol, parts: Vec<Bytes>) -> io::Result<Self> {
+        Self::failing(protocol, parts, 2)
+    }
+
+    /// # Errors
+    /// If there is no port or no runtime.
+    pub fn for_ever(protocol: Protocol) -> io::Result<Self> {
+        Self::failing(protocol, vec![Bytes::new()], usize::MAX)
+    }
+
+    fn failing(protocol: Protocol, parts: Vec<Bytes>, failures: usize) -> io::Result<Self> {
         let arrivals = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&arrivals);
-        let failed = Arc::new(Mutex::new(HashMap::<String, u8>::new()));
+        let failed = Arc::new(Mutex::new(HashMap::<String, usize>::new()));
         let server = Server::start(move |stream| {
             let (parts, counter, failed) =
                 (parts.clone(), Arc::clone(&counter), Arc::clone(&failed));
@@ -156,7 +166,7 @@ impl Flaky {
                     let path = request.uri().path();
                     let before = failed.get(path).copied().unwrap_or(0);
                     let mut response = Response::new(in_parts(parts.clone()));
-                    if before < 2 {
+                    if before < failures {
                         failed.insert(path.to_owned(), before + 1);
                         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
                     } else {

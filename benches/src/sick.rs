@@ -10,11 +10,13 @@ use tokio::runtime::Runtime;
 use crate::canned::Canned;
 
 /// With this many other origins sick, and that of `own` if there is one. They stay so: nothing is refilled.
+/// `http` sends nothing; to make one for each of many budgets would take long.
 ///
 /// # Errors
 /// If something does not build, or others are sick than were asked for.
 pub fn budget(
     runtime: &Runtime,
+    http: &Client,
     others: usize,
     own: Option<&str>,
 ) -> Result<RetryBudget, Box<dyn std::error::Error>> {
@@ -25,7 +27,7 @@ pub fn budget(
         .backoff(Backoff::constant(Duration::from_micros(1)))
         .build()?;
     let retry = RetryMiddleware::builder(policy).budget(budget.clone()).build()?;
-    let client = ClientBuilder::new(Client::new()).with(retry).with(Canned).build();
+    let client = ClientBuilder::new(http.clone()).with(retry).with(Canned).build();
     let others_urls = (0..others).map(|other| format!("http://{other}.test/"));
     for origin in others_urls.chain(own.map(str::to_owned)) {
         runtime.block_on(client.get(origin + "sick").send())?;

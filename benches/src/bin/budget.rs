@@ -49,7 +49,7 @@ fn contestants(runtime: &Runtime) -> Result<Vec<Contestant>> {
     let without = || RetryMiddleware::builder(policy.clone()).without_budget().build();
     let with_default = RetryMiddleware::builder(policy.clone()).build()?;
     let sick = |others, own| -> Result<ClientWithMiddleware> {
-        let budget = sick::budget(runtime, others, own)?;
+        let budget = sick::budget(runtime, &Client::new(), others, own)?;
         Ok(with(RetryMiddleware::builder(policy.clone()).budget(budget).build()?))
     };
     let clients = [

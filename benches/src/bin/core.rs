@@ -20,6 +20,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use peers::counting::{Counting, Memory};
 use peers::numbers::median;
+use peers::targets;
 use reqwest::{Client, Response};
 use reqwest_retry::policies::ExponentialBackoff;
 use reqwest_retry::{RetryPolicy as _, default_on_request_failure, default_on_request_success};
@@ -44,6 +45,8 @@ struct Case {
     name: String,
     /// The equivalent of a peer's: its name.
     beside: Option<&'static str>,
+    /// Ours does no more than that, and must not take longer.
+    must_match: bool,
     /// So many calls.
     calls: Box<dyn FnMut(usize)>,
     times: Vec<Duration>,
@@ -56,12 +59,24 @@ impl Case {
                 black_box(call());
             }
         };
-        Self { name: name.into(), beside: None, calls: Box::new(calls), times: Vec::new() }
+        let (name, calls) = (name.into(), Box::new(calls));
+        Self { name, beside: None, must_match: false, calls, times: Vec::new() }
     }
 
     fn beside(mut self, peer: &'static str) -> Self {
         self.beside = Some(peer);
         self
+    }
+
+    fn no_slower_than(self, peer: &'static str) -> Self {
+        Self { must_match: true, ..self.beside(peer) }
+    }
+
+    /// Whether it is this crate's; the peers' names begin with theirs.
+    fn is_ours(&self) -> bool {
+        !["reqwest-retry:", "backon:", "httpdate:", "http, std:"]
+            .iter()
+            .any(|peer| self.name.starts_with(peer))
     }
 
     /// The exact memory of one call; that of several must be a multiple of it.
@@ -88,6 +103,8 @@ const SHOULD_RETRY: &str = "reqwest-retry: should_retry";
 const DECIDES: &str = "reqwest-retry: default_on_request_success, should_retry: 503";
 const ENDS: &str = "reqwest-retry: default_on_request_success: 404";
 const FAULT_DECIDES: &str = "reqwest-retry: default_on_request_failure, should_retry: refused";
+/// No peer reads the field: what one writes by hand.
+const SECONDS: &str = "http, std: HeaderValue::to_str, parse: seconds";
 const BACKON: &str = "backon: ExponentialBuilder, next";
 
 fn now() -> SystemTime {
@@ -159,7 +176,8 @@ fn decisions() -> Result<Vec<Case>> {
                 .map(|_| peer.should_retry(now(), black_box(0)))
         }),
         Case::new(ENDS, move || default_on_request_success(black_box(&its_missing))),
-        Case::new("RetryPolicy::decide: 503", decides(busy, HeaderMap::new())).beside(DECIDES),
+        Case::new("RetryPolicy::decide: 503", decides(busy, HeaderMap::new()))
+            .no_slower_than(DECIDES),
         Case::new("RetryPolicy::decide: 503, the clock read too", move || {
             decide(&clock, black_box(busy), &HeaderMap::new(), SystemTime::now())
         })
@@ -193,7 +211,7 @@ fn decisions() -> Result<Vec<Case>> {
         })
         .beside(FAULT_DECIDES),
         Case::new("RetryPolicy::decide: 404", decides(StatusCode::NOT_FOUND, HeaderMap::new()))
-            .beside(ENDS),
+            .no_slower_than(ENDS),
         Case::new("RetrySession: new, attempt_ended, decide: 503", move || {
             let fields = HeaderMap::new();
             let mut session = RetrySession::new(session.clone(), RetryableMethod::Idempotent);
@@ -234,8 +252,13 @@ fn backoffs() -> Result<Vec<Case>> {
 fn parsers() -> Vec<Case> {
     let parse =
         |value: &'static str| move || retry_after([black_box(value).as_bytes()], None, None, now());
+    let seconds = HeaderValue::from_static("120");
     let mut cases = vec![
-        Case::new("retry_after: seconds", parse("120")),
+        Case::new(SECONDS, move || {
+            let value = black_box(&seconds);
+            value.to_str().ok().and_then(|text| text.parse().ok()).map(Duration::from_secs)
+        }),
+        Case::new("retry_after: seconds", parse("120")).beside(SECONDS),
         Case::new("retry_after: junk", parse("in two minutes")),
     ];
     for (floor, name, date) in [
@@ -244,7 +267,7 @@ fn parsers() -> Vec<Case> {
         ("httpdate: asctime-date", "retry_after: asctime-date", ASCTIME_DATE),
     ] {
         cases.push(Case::new(floor, move || httpdate::parse_http_date(black_box(date))));
-        cases.push(Case::new(name, parse(date)).beside(floor));
+        cases.push(Case::new(name, parse(date)).no_slower_than(floor));
     }
     let millis = headers([("retry-after-ms", "1500"), ("retry-after", "2")]);
     let quota = headers([
@@ -312,14 +335,27 @@ fn measure(rounds: usize, calls: usize) -> Result<()> {
     println!("| | ns | allocations | bytes | ns, as a ratio | to that of |");
     println!("|---|---|---|---|---|---|");
     let nanos = cases.iter().map(|case| (case.name.clone(), case.nanos(calls))).collect::<Vec<_>>();
+    let (mut matches, mut most) = (Vec::new(), 0);
     for case in &mut cases {
         let (memory, its) = (case.memory()?, case.nanos(calls));
+        if case.is_ours() {
+            most = most.max(memory.allocations);
+        }
         let peer = case.beside.and_then(|peer| nanos.iter().find(|(name, _)| name == peer));
+        if let Some((name, peer)) = peer.filter(|_| case.must_match) {
+            matches.push((format!("{}: ns, to {name}", case.name), its / peer));
+        }
         let (peer, ratio) = peer.map_or_else(Default::default, |(name, peer)| {
             (name.as_str(), format!("{:.2}", its / peer))
         });
         let Memory { allocations, bytes } = memory;
         println!("| {} | {its:.1} | {allocations} | {bytes} | {ratio} | {peer} |", case.name);
+    }
+    println!();
+    let what = "decide, Backoff, retry_after, classify: allocations, the most";
+    targets::print(what, "0", &most.to_string(), most == 0);
+    for (what, ratio) in matches {
+        targets::print(&what, "at most 1", &format!("{ratio:.2}"), ratio <= 1.0);
     }
     Ok(())
 }

@@ -13,19 +13,59 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use peers::around::{self, Again};
 use peers::canned::Canned;
 use peers::contenders::Contender;
 use peers::counting::{Counting, Memory};
 use peers::numbers::median;
 use peers::requests::Kind;
-use reqwest::{Client, Url};
+use peers::targets;
+use reqwest::{Client, Request, Response, Url};
 use reqwest_middleware::ClientWithMiddleware;
 use tokio::runtime::{Builder, Runtime};
+use tower::retry::Retry;
+use tower::util::ServiceExt as _;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// Of those that are no middleware, as many as the middlewares have.
+const RETRIES: u8 = 2;
+
+enum Caller {
+    Chain(ClientWithMiddleware),
+    /// Around the bare chain.
+    Backon(ClientWithMiddleware),
+    /// Around the bare chain.
+    Tower(Retry<Again, ClientWithMiddleware>),
+}
+
+impl Caller {
+    const BACKON: &str = "backon around the bare chain";
+    const TOWER: &str = "tower around the bare chain";
+
+    /// All of them; the first is what the others are added to.
+    fn names() -> impl Iterator<Item = &'static str> {
+        Contender::ALL.map(Contender::name).into_iter().chain([Self::BACKON, Self::TOWER])
+    }
+
+    fn new(name: &str) -> Result<Self> {
+        let chain = |contender: Contender| contender.client(Client::new(), Canned);
+        Ok(match name {
+            Self::BACKON => Self::Backon(chain(Contender::Bare)?),
+            Self::TOWER => {
+                let bare = chain(Contender::Bare)?;
+                Self::Tower(around::tower(bare, RETRIES.into(), Duration::ZERO))
+            }
+            _ => {
+                let contender = Contender::ALL.into_iter().find(|it| it.name() == name);
+                Self::Chain(chain(contender.ok_or("no such contender")?)?)
+            }
+        })
+    }
+}
 
 struct Bench {
     runtime: Runtime,
@@ -43,17 +83,34 @@ impl Bench {
     }
 
     /// What so many calls allocate, and how long they take.
-    fn run(
+    fn run(&self, caller: &Caller, kind: Kind, calls: usize) -> Result<(Memory, Duration)> {
+        // Each with a loop of its own, so that nobody pays for the choice.
+        match caller {
+            Caller::Chain(client) => self.calls(kind, calls, |request| client.execute(request)),
+            Caller::Backon(client) => self.calls(kind, calls, |request| {
+                around::backon(request, RETRIES.into(), Duration::ZERO, |it| client.execute(it))
+            }),
+            Caller::Tower(retry) => {
+                self.calls(kind, calls, |request| retry.clone().oneshot(request))
+            }
+        }
+    }
+
+    fn calls<F, E>(
         &self,
-        client: &ClientWithMiddleware,
         kind: Kind,
         calls: usize,
-    ) -> Result<(Memory, Duration)> {
+        call: impl Fn(Request) -> F,
+    ) -> Result<(Memory, Duration)>
+    where
+        F: Future<Output = std::result::Result<Response, E>>,
+        Box<dyn std::error::Error>: From<E>,
+    {
         let (mut memory, mut time) = (Memory::default(), Duration::ZERO);
         for _ in 0..calls {
             let request = kind.request(&self.url, &self.source);
             let (before, started) = (Memory::so_far(), Instant::now());
-            let response = self.runtime.block_on(client.execute(request))?;
+            let response = self.runtime.block_on(call(request))?;
             time += started.elapsed();
             let used = Memory::so_far() - before;
             memory.allocations += used.allocations;
@@ -66,17 +123,17 @@ impl Bench {
 
 /// A contender, and what one call of it costs.
 struct Cost {
-    contender: Contender,
-    client: ClientWithMiddleware,
+    name: &'static str,
+    caller: Caller,
     memory: Memory,
     times: Vec<Duration>,
 }
 
 /// The exact memory of one call; that of several must be a multiple of it.
-fn memory(bench: &Bench, client: &ClientWithMiddleware, kind: Kind) -> Result<Memory> {
+fn memory(bench: &Bench, caller: &Caller, kind: Kind) -> Result<Memory> {
     const CALLS: usize = 64;
-    bench.run(client, kind, CALLS)?; // warm
-    let (many, _) = bench.run(client, kind, CALLS)?;
+    bench.run(caller, kind, CALLS)?; // warm
+    let (many, _) = bench.run(caller, kind, CALLS)?;
     let one = Memory { allocations: many.allocations / CALLS, bytes: many.bytes / CALLS };
     if one.allocations * CALLS != many.allocations || one.bytes * CALLS != many.bytes {
         return Err(format!("{many:?} is no multiple of {CALLS} calls").into());
@@ -85,16 +142,16 @@ fn memory(bench: &Bench, client: &ClientWithMiddleware, kind: Kind) -> Result<Me
 }
 
 fn costs(bench: &Bench, kind: Kind) -> Result<Vec<Cost>> {
-    let cost = |contender: Contender| {
-        let client = contender.client(Client::new(), Canned)?;
-        let memory = memory(bench, &client, kind)?;
-        Ok(Cost { contender, client, memory, times: Vec::new() })
+    let cost = |name| {
+        let caller = Caller::new(name)?;
+        let memory = memory(bench, &caller, kind)?;
+        Ok(Cost { name, caller, memory, times: Vec::new() })
     };
-    Contender::ALL.into_iter().map(cost).collect()
+    Caller::names().map(cost).collect()
 }
 
 fn find(costs: &[Cost], contender: Contender) -> Result<&Cost> {
-    costs.iter().find(|cost| cost.contender == contender).ok_or("a contender is missing".into())
+    costs.iter().find(|cost| cost.name == contender.name()).ok_or("a contender is missing".into())
 }
 
 /// What is added to the bare chain.
@@ -109,15 +166,25 @@ fn gate(kind: Kind, costs: &[Cost]) -> Result<bool> {
     let mut check = |contender: Contender, allocations: usize, share: f64| -> Result<()> {
         let ours = added(costs, contender)?;
         let of_bytes = ours.bytes as f64 / peer.bytes as f64;
-        let is_met = ours.allocations <= allocations && of_bytes <= share;
-        holds &= is_met;
-        println!(
-            "{} {}: {} allocations (at most {allocations}), {of_bytes:.3} of the peer's bytes (at most \
-             {share}): {}",
-            kind.name(),
-            contender.name(),
-            ours.allocations,
-            if is_met { "met" } else { "MISSED" }
+        let few = ours.allocations <= allocations;
+        let small = of_bytes <= share;
+        holds &= few && small;
+        let (who, kind) = (contender.name(), kind.name());
+        let [most, measured] =
+            [allocations, ours.allocations].map(|it| format!("{it} : {}", peer.allocations));
+        let most = format!("at most {most}");
+        targets::print(
+            &format!("{who}: allocations added to a {kind}, to reqwest-retry's"),
+            &most,
+            &measured,
+            few,
+        );
+        let (most, measured) = (format!("at most {share:.2}"), format!("{of_bytes:.2}"));
+        targets::print(
+            &format!("{who}: bytes added to a {kind}, to reqwest-retry's"),
+            &most,
+            &measured,
+            small,
         );
         Ok(())
     };
@@ -157,7 +224,7 @@ fn report(kind: Kind, costs: &[Cost], calls: usize) -> Result<()> {
         let added = cost.memory - bare.memory;
         println!(
             "| {} | {} | {} | {:.0} | {} | {} | {:.0} | {:.2} | {:.2} |",
-            cost.contender.name(),
+            cost.name,
             cost.memory.allocations,
             cost.memory.bytes,
             nanos(cost),
@@ -179,20 +246,20 @@ fn measure(bench: &Bench, rounds: usize, calls: usize) -> Result<()> {
             for turn in 0..costs.len() {
                 let which = (round + turn) % costs.len();
                 if let Some(cost) = costs.get_mut(which) {
-                    cost.times.push(bench.run(&cost.client, kind, calls)?.1);
+                    cost.times.push(bench.run(&cost.caller, kind, calls)?.1);
                 }
             }
         }
         report(kind, &costs, calls)?;
+        println!();
+        gate(kind, &costs)?;
     }
     Ok(())
 }
 
 fn make_calls(bench: &Bench, contender: &str, kind: &str, calls: usize) -> Result<()> {
-    let contender = Contender::ALL.into_iter().find(|it| it.name() == contender);
     let kind = Kind::ALL.into_iter().find(|it| it.name() == kind);
-    let (contender, kind) = (contender.ok_or("no such contender")?, kind.ok_or("no such kind")?);
-    bench.run(&contender.client(Client::new(), Canned)?, kind, calls)?;
+    bench.run(&Caller::new(contender)?, kind.ok_or("no such kind")?, calls)?;
     Ok(())
 }
 

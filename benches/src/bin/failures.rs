@@ -1,4 +1,4 @@
-//! What a call costs that succeeds at its third attempt, after two 503 with bodies: time, allocations and connections
+//! What a call costs that succeeds at its third attempt, after two 503 with bodies: time, memory and connections
 //! opened, over HTTP/1.1 and HTTP/2 on loopback. Prints Markdown tables.
 //!
 //! `cargo run --release --manifest-path benches/Cargo.toml --bin failures [rounds]`
@@ -10,27 +10,31 @@
 //!   Where there is a wait a quarter of the rounds must do. Nothing depends on times.
 //! - The client is on one thread, with all its connections, and only what this thread allocates is counted; the
 //!   server is on another. The CPU time is that of the client's thread.
-//! - Nobody has a budget or jitter. Waits are of tokio's timer, which rounds up to the next millisecond; where the
-//!   wait is zero ours, tower and reqwest's own retry, which has no waits, do without it.
+//! - Nobody has jitter, and nobody a budget but `ours, all on`: one that suffices. Waits are of tokio's timer, which
+//!   rounds up to the next millisecond; where the wait is zero ours, tower and reqwest's own retry, which has no
+//!   waits, do without it.
 //! - Each logical request must end with a 200 after exactly three arrivals, or the run fails.
 
 use std::time::{Duration, Instant};
 
-use backon::{ConstantBuilder, Retryable as _};
 use bytes::Bytes;
 use cpu_time::ThreadTime;
-use futures_util::future::{Either, Ready, ready};
+use peers::around::{self, Again};
+use peers::contenders::all_on;
 use peers::counting::{Counting, Memory};
 use peers::numbers::{median, ratios};
 use peers::servers::{Flaky, Protocol};
+use peers::targets;
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware};
 use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
-use reqwest_typed_retry::{Backoff, Jitter, RetryMiddleware, RetryPolicy};
+use reqwest_typed_retry::{
+    Backoff, Jitter, RetryBudget, RetryMiddleware, RetryPolicy, RetryPolicyBuilder,
+};
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::{Sleep, sleep, timeout};
-use tower::retry::{Policy, Retry};
+use tokio::time::timeout;
+use tower::retry::Retry;
 use tower::util::ServiceExt as _;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -47,19 +51,28 @@ const AT_MOST: Duration = Duration::from_secs(60);
 enum Contender {
     ReqwestRetry,
     Ours,
+    /// With everything on, and a budget that suffices.
+    OursAll,
     ReqwestsOwn,
     Backon,
     Tower,
 }
 
 impl Contender {
-    const ALL: [Self; 5] =
-        [Self::ReqwestRetry, Self::Ours, Self::ReqwestsOwn, Self::Backon, Self::Tower];
+    const ALL: [Self; 6] = [
+        Self::ReqwestRetry,
+        Self::Ours,
+        Self::OursAll,
+        Self::ReqwestsOwn,
+        Self::Backon,
+        Self::Tower,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Self::ReqwestRetry => "reqwest-retry",
             Self::Ours => "ours",
+            Self::OursAll => "ours, all on",
             Self::ReqwestsOwn => "reqwest's own retry",
             Self::Backon => "backon around reqwest",
             Self::Tower => "tower around reqwest",
@@ -81,65 +94,33 @@ impl Contender {
                 chain(http.build()?, RetryTransientMiddleware::new_with_policy(backoff))
             }
             Self::Ours => {
-                let policy = RetryPolicy::builder()
-                    .max_attempts(ATTEMPTS)
-                    .backoff(Backoff::constant(wait))
-                    .throttle_backoff(Backoff::constant(wait))
-                    .jitter(Jitter::None)
-                    .build()?;
-                let retry = RetryMiddleware::builder(policy).without_budget().build()?;
-                chain(http.build()?, retry)
+                let retry = RetryMiddleware::builder(policy(wait).build()?);
+                chain(http.build()?, retry.without_budget().build()?)
+            }
+            Self::OursAll => {
+                let budget = RetryBudget::builder().capacity(1_000).build()?;
+                chain(http.build()?, all_on(policy(wait))?.budget(budget).build()?)
             }
             Self::ReqwestsOwn => {
-                let retry = reqwest::retry::for_host("127.0.0.1")
-                    .no_budget()
-                    .max_retries_per_request(ATTEMPTS - 1)
-                    .classify_fn(|answer| match answer.status() {
-                        Some(StatusCode::SERVICE_UNAVAILABLE) => answer.retryable(),
-                        _ => answer.success(),
-                    });
+                let retry = around::reqwests_own(ATTEMPTS - 1).no_budget();
                 Caller::Plain(http.retry(retry).build()?)
             }
             Self::Backon => Caller::Backon(http.build()?, wait),
-            Self::Tower => {
-                Caller::Tower(Retry::new(Again { left: ATTEMPTS - 1, wait }, http.build()?))
-            }
+            Self::Tower => Caller::Tower(around::tower(http.build()?, ATTEMPTS - 1, wait)),
         })
     }
+}
+
+fn policy(wait: Duration) -> RetryPolicyBuilder {
+    RetryPolicy::builder()
+        .max_attempts(ATTEMPTS)
+        .backoff(Backoff::constant(wait))
+        .throttle_backoff(Backoff::constant(wait))
+        .jitter(Jitter::None)
 }
 
 fn chain(http: Client, retry: impl Middleware) -> Caller {
     Caller::Chain(ClientBuilder::new(http).with(retry).build())
-}
-
-/// The policy that one would write for tower.
-#[derive(Clone)]
-struct Again {
-    left: u32,
-    wait: Duration,
-}
-
-impl Policy<Request, Response, reqwest::Error> for Again {
-    type Future = Either<Ready<()>, Sleep>;
-
-    fn retry(
-        &mut self,
-        _: &mut Request,
-        result: &mut reqwest::Result<Response>,
-    ) -> Option<Self::Future> {
-        let is_sick =
-            matches!(result, Ok(answer) if answer.status() == StatusCode::SERVICE_UNAVAILABLE);
-        self.left = self.left.checked_sub(1).filter(|_| is_sick)?;
-        Some(if self.wait.is_zero() {
-            Either::Left(ready(()))
-        } else {
-            Either::Right(sleep(self.wait))
-        })
-    }
-
-    fn clone_request(&mut self, request: &Request) -> Option<Request> {
-        if self.left > 0 { request.try_clone() } else { None }
-    }
 }
 
 enum Caller {
@@ -155,20 +136,8 @@ impl Caller {
             Self::Chain(client) => client.execute(request).await?,
             Self::Plain(client) => client.execute(request).await?,
             Self::Backon(client, wait) => {
-                let send = async || {
-                    let request = request.try_clone().ok_or("the body is a stream")?;
-                    Result::Ok(client.execute(request).await?.error_for_status()?)
-                };
-                let backoff = ConstantBuilder::new()
-                    .with_delay(*wait)
-                    .with_max_times(usize::try_from(ATTEMPTS - 1)?);
-                #[expect(clippy::borrowed_box, reason = "that is how backon hands it out")]
-                let is_sick = |error: &Box<dyn std::error::Error>| {
-                    let status =
-                        error.downcast_ref::<reqwest::Error>().and_then(reqwest::Error::status);
-                    status == Some(StatusCode::SERVICE_UNAVAILABLE)
-                };
-                send.retry(backoff).when(is_sick).await?
+                let retries = usize::try_from(ATTEMPTS - 1)?;
+                around::backon(request, retries, *wait, |request| client.execute(request)).await?
             }
             Self::Tower(retry) => retry.clone().oneshot(request).await?,
         })
@@ -192,6 +161,8 @@ struct Cost {
     cpu_micros: Vec<f64>,
     /// Of a logical request.
     allocations: Vec<f64>,
+    /// Of a logical request.
+    bytes: Vec<f64>,
     /// Of all logical requests.
     connections: Vec<f64>,
 }
@@ -226,6 +197,7 @@ impl Cost {
         self.micros.push(time.as_secs_f64() * 1e6 / CALLS as f64);
         self.cpu_micros.push(cpu.as_secs_f64() * 1e6 / CALLS as f64);
         self.allocations.push(memory.allocations as f64 / CALLS as f64);
+        self.bytes.push(memory.bytes as f64 / CALLS as f64);
         self.connections.push((flaky.server.connections() - connections) as f64);
         Ok(())
     }
@@ -237,14 +209,14 @@ fn report(scene: &Scene, costs: &[Cost]) -> Result<()> {
     println!("\n### {protocol:?}, bodies of {body} bytes{in_parts}, a wait of {wait:?}\n");
     println!(
         "| | µs | to reqwest-retry | µs of CPU | to reqwest-retry | allocations | to reqwest-retry | \
-         connections for {CALLS} logical requests |"
+         bytes | to reqwest-retry | connections for {CALLS} logical requests |"
     );
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     let peer = costs.first().ok_or("nobody was measured")?;
     let middle = |numbers: &[f64]| median(numbers.iter().copied());
     for cost in costs {
         println!(
-            "| {} | {:.0} | {:.2} | {:.0} | {:.2} | {:.1} | {:.2} | {} |",
+            "| {} | {:.0} | {:.2} | {:.0} | {:.2} | {:.1} | {:.2} | {:.0} | {:.2} | {} |",
             cost.contender.name(),
             middle(&cost.micros),
             median(ratios(&cost.micros, &peer.micros)),
@@ -252,7 +224,24 @@ fn report(scene: &Scene, costs: &[Cost]) -> Result<()> {
             median(ratios(&cost.cpu_micros, &peer.cpu_micros)),
             middle(&cost.allocations),
             middle(&cost.allocations) / middle(&peer.allocations),
+            middle(&cost.bytes),
+            middle(&cost.bytes) / middle(&peer.bytes),
             middle(&cost.connections),
+        );
+    }
+    // Over HTTP/2, and where bodies are small, nobody opens more than one.
+    if (*protocol, *body) == (Protocol::Http1, 64 << 10) {
+        let ours = costs.iter().find(|cost| cost.contender == Contender::Ours);
+        let ours = middle(&ours.ok_or("ours was not measured")?.connections);
+        let peers = middle(&peer.connections);
+        println!();
+        targets::print(
+            &format!(
+                "ours: connections for {CALLS} calls that fail twice, bodies of 64 KiB{in_parts}, a wait of {wait:?}"
+            ),
+            "1",
+            &format!("{ours} where reqwest-retry opens {peers}"),
+            ours <= 1.0,
         );
     }
     Ok(())
@@ -285,6 +274,7 @@ fn main() -> Result<()> {
                     micros: Vec::new(),
                     cpu_micros: Vec::new(),
                     allocations: Vec::new(),
+                    bytes: Vec::new(),
                     connections: Vec::new(),
                 };
                 let contenders = Contender::ALL.into_iter().filter(takes_part);

@@ -16,8 +16,10 @@
 use std::time::{Duration, Instant};
 
 use peers::canned::CannedInFlight;
+use peers::contenders::Contender;
 use peers::numbers::{median, ratios};
 use peers::sick;
+use peers::targets;
 use reqwest::{Client, Method, Request, Url};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
@@ -31,6 +33,11 @@ const OWN: &str = "http://own.test/";
 const AT_ONCE: [usize; 5] = [1, 10, 100, 1_000, 10_000];
 /// Of one turn; it takes much less.
 const AT_MOST: Duration = Duration::from_secs(60);
+
+const HEALTHY: &str = "ours, healthy";
+const SICK: &str = "ours, its own origin sick";
+/// The least that one client for all may have of the rate of a client for each task: less is more than chance.
+const SHARED: f64 = 0.95;
 
 struct Contestant {
     name: &'static str,
@@ -49,7 +56,7 @@ fn contestants(runtime: &Runtime) -> Result<Vec<Contestant>> {
     let bare = || Result::Ok(end(chain()));
     let healthy = || Result::Ok(end(chain().with(retry().build()?)));
     let sick = || {
-        let budget = sick::budget(runtime, 0, Some(OWN))?;
+        let budget = sick::budget(runtime, &http, 0, Some(OWN))?;
         Result::Ok(end(chain().with(retry().budget(budget).build()?)))
     };
     fn for_each(
@@ -57,12 +64,18 @@ fn contestants(runtime: &Runtime) -> Result<Vec<Contestant>> {
     ) -> Result<Vec<ClientWithMiddleware>> {
         (0..AT_ONCE.into_iter().max().unwrap_or(1)).map(|_| new()).collect()
     }
+    let peer = || Contender::ReqwestRetry.client(http.clone(), CannedInFlight);
+    let all_on = || Contender::OursAll.client(http.clone(), CannedInFlight);
     let clients = [
         ("bare reqwest-middleware", vec![bare()?]),
         ("bare, a client for each task", for_each(bare)?),
-        ("ours, healthy", vec![healthy()?]),
+        ("reqwest-retry", vec![peer()?]),
+        ("reqwest-retry, a client for each task", for_each(peer)?),
+        (HEALTHY, vec![healthy()?]),
         ("ours, healthy, a client for each task", for_each(healthy)?),
-        ("ours, its own origin sick", vec![sick()?]),
+        ("ours, all on", vec![all_on()?]),
+        ("ours, all on, a client for each task", for_each(all_on)?),
+        (SICK, vec![sick()?]),
         ("ours, its own origin sick, a client for each task", for_each(sick)?),
     ];
     let new = |(name, clients)| Contestant { name, clients, rates: Default::default() };
@@ -108,25 +121,53 @@ fn report(all: &[Contestant]) -> Result<()> {
     );
     println!("|---|---|---|---|---|---|---|");
     let bare = all.first().ok_or("nobody was measured")?;
+    let least = |numbers: &[f64]| numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    let (mut least_slopes, mut least_shared) = (Vec::new(), Vec::new());
     for pair in all.chunks(2) {
         for this in pair {
             let to = |other: &Contestant| -> [f64; AT_ONCE.len()] {
                 std::array::from_fn(|at| median(ratios(&this.rates[at], &other.rates[at])))
             };
             let rate = this.rates.each_ref().map(|rates| median(rates.iter().copied()));
+            let slopes = rate.map(|its| its / rate[0]);
             let (to_bare, to_unshared) = (to(bare), pair.last().map(to).ok_or("it has no pair")?);
+            least_slopes.push((this.name, least(&slopes)));
+            least_shared.push((this.name, least(&to_unshared)));
             for (at, at_once) in AT_ONCE.into_iter().enumerate() {
                 println!(
                     "| {} | {at_once} | {:.0} | {:.3} | {:.3} | {:.3} | {:.3} |",
                     this.name,
                     rate[at],
                     to_bare[at],
-                    rate[at] / rate[0],
+                    slopes[at],
                     to_bare[at] / to_bare[0],
                     to_unshared[at],
                 );
             }
         }
+    }
+    let of = |numbers: &[(&str, f64)], name: &str| {
+        let found = numbers.iter().find(|(its, _)| *its == name).map(|(_, number)| *number);
+        found.ok_or("somebody was not measured")
+    };
+    println!();
+    let (ours, bares) = (of(&least_slopes, HEALTHY)?, of(&least_slopes, bare.name)?);
+    targets::print(
+        "ours, healthy: calls a second at 10 to 10,000 at a time, to 1 at a time, the least",
+        &format!("at least 1, or the bare chain's {bares:.2} if that is less"),
+        &format!("{ours:.2}"),
+        ours >= bares.min(1.0),
+    );
+    for name in [HEALTHY, SICK] {
+        let ratio = of(&least_shared, name)?;
+        targets::print(
+            &format!(
+                "{name}: calls a second through one client, to a client for each task, the least"
+            ),
+            &format!("at least {SHARED}"),
+            &format!("{ratio:.3}"),
+            ratio >= SHARED,
+        );
     }
     Ok(())
 }
