@@ -36,6 +36,7 @@ pub enum Outcome<'a> {
 impl<'a> Outcome<'a> {
     /// A response whose body has not been read.
     #[must_use]
+    #[inline]
     pub const fn response(status: StatusCode, headers: &'a HeaderMap) -> Self {
         Self::Response { status, headers, body: None }
     }
@@ -124,6 +125,7 @@ impl<'a> Attempt<'a> {
     /// The attempt with this `number`, counted from 1 (0 is taken for 1). `now` is the wall clock
     /// when the outcome arrived; only HTTP dates are read against it.
     #[must_use]
+    #[inline]
     pub fn new(
         number: u32,
         class: RetryableMethod,
@@ -148,6 +150,7 @@ impl<'a> Attempt<'a> {
 
     /// Where the request went, for classifiers. **Default**: both empty.
     #[must_use]
+    #[inline]
     pub const fn with_target(mut self, host: &'a str, path: &'a str) -> Self {
         self.host = host;
         self.path = path;
@@ -157,6 +160,7 @@ impl<'a> Attempt<'a> {
     /// Whether there is positive evidence that the server did not act on this attempt. An outcome
     /// that says so lifts method safety only together with this. **Default**: `false`.
     #[must_use]
+    #[inline]
     pub const fn with_not_processed(mut self, not_processed: bool) -> Self {
         self.not_processed = not_processed;
         self
@@ -164,6 +168,7 @@ impl<'a> Attempt<'a> {
 
     /// The time since the logical request began. **Default**: zero.
     #[must_use]
+    #[inline]
     pub const fn with_elapsed(mut self, elapsed: Duration) -> Self {
         self.elapsed = elapsed;
         self
@@ -171,6 +176,7 @@ impl<'a> Attempt<'a> {
 
     /// The wait before this attempt, if there was one. **Default**: none.
     #[must_use]
+    #[inline]
     pub const fn with_previous_delay(mut self, delay: Option<Duration>) -> Self {
         self.previous_delay = delay;
         self
@@ -179,6 +185,7 @@ impl<'a> Attempt<'a> {
     /// A limit on the whole logical request besides the policy's own, measured like
     /// [`elapsed`](Self::elapsed); the tighter one holds. **Default**: none.
     #[must_use]
+    #[inline]
     pub const fn with_deadline(mut self, deadline: Option<Duration>) -> Self {
         self.deadline = deadline;
         self
@@ -186,12 +193,14 @@ impl<'a> Attempt<'a> {
 
     /// The number of this attempt: 1 for the first send.
     #[must_use]
+    #[inline]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
     /// The class of the request's method.
     #[must_use]
+    #[inline]
     pub const fn class(&self) -> RetryableMethod {
         self.class
     }
@@ -204,12 +213,14 @@ impl<'a> Attempt<'a> {
 
     /// How the attempt ended.
     #[must_use]
+    #[inline]
     pub const fn outcome(&self) -> Outcome<'a> {
         self.outcome
     }
 
     /// The wall clock when the outcome arrived.
     #[must_use]
+    #[inline]
     pub const fn now(&self) -> SystemTime {
         self.now
     }

@@ -94,6 +94,7 @@ impl Classifiers {
         self.0.len()
     }
 
+    #[inline]
     pub(super) fn classify(&self, attempt: &Attempt<'_>) -> Option<Verdict> {
         self.0.iter().find_map(|classifier| classifier.classify(attempt))
     }

@@ -5,19 +5,29 @@
 //! agree, knows no leap second and begins in 1970.
 
 use std::fmt::{self, Write as _};
+use std::iter;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use httpdate::HttpDate;
+use httpdate::{HttpDate, parse_http_date};
 
 /// After 400 years, 146 097 days, the Gregorian calendar repeats itself.
 const CYCLE_YEARS: u16 = 400;
 const CYCLE: Duration = Duration::from_secs(146_097 * 86_400);
+
+/// A year less than fifty of its mean ones: whichever they are, fifty years are longer.
+const ALMOST_FIFTY_YEARS: Duration = Duration::from_secs(49 * (CYCLE.as_secs() / 400));
 
 /// 9999-12-31 23:59:59, the last second that httpdate can format, counted from the epoch.
 const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
 const WEEKDAYS: [&str; 7] =
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// The lengths of the two forms whose year has four digits; the third is longer.
+const IMF_FIXDATE: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
+const ASCTIME_DATE: usize = "Sun Nov  6 08:49:37 1994".len();
+/// The length of what follows the date in that one.
+const RFC850_TIME: usize = " 08:49:37 GMT".len();
 
 /// The forms after a weekday in full: rfc850-date.
 const LONG_FORMS: &[&str] = &[", dd-mmm-yy tttttttt GMT"];
@@ -30,8 +40,10 @@ const SHORT_FORMS: &[&str] =
 /// So a date before 1970 needs no sign, nor a `SystemTime` that reaches so far back (on wasm it
 /// doesn't). A clock before 1570 counts as 1570.
 pub(super) fn since_1570(time: SystemTime) -> Duration {
-    let shifted = time.checked_add(CYCLE).unwrap_or(time);
-    shifted.duration_since(UNIX_EPOCH).unwrap_or_default()
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since_1970) => from_1970(since_1970),
+        Err(before) => CYCLE.saturating_sub(before.duration()),
+    }
 }
 
 /// A moment so long after the epoch, on the scale of [`since_1570`].
@@ -43,7 +55,29 @@ pub(super) fn from_1970(since_1970: Duration) -> Duration {
 ///
 /// Any weekday will do: the other parts fix the instant, and no rule tells a recipient to check it.
 pub(super) fn parse(value: &[u8], now: SystemTime) -> Option<Duration> {
-    let date = Parts::split(std::str::from_utf8(value).ok()?)?;
+    let text = std::str::from_utf8(value).ok()?;
+    as_it_is(text, now).or_else(|| levelled(text, now))
+}
+
+/// What httpdate reads as we do, as nearly all servers write it.
+fn as_it_is(text: &str, now: SystemTime) -> Option<Duration> {
+    let ([first, .., last], length) = (text.as_bytes(), text.len()) else { return None };
+    // It would trim.
+    if !first.is_ascii_alphabetic() || !last.is_ascii_alphanumeric() {
+        return None;
+    }
+    let date = parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok().map(from_1970)?;
+    if matches!(length, IMF_FIXDATE | ASCTIME_DATE) {
+        return Some(date);
+    }
+    // An rfc850-date, where it does not look at the byte before the time. Less than 50 years away there is only
+    // one year that has these digits.
+    let has_space = text.as_bytes().get(length - RFC850_TIME) == Some(&b' ');
+    (has_space && date.abs_diff(since_1570(now)) < ALMOST_FIFTY_YEARS).then_some(date)
+}
+
+fn levelled(text: &str, now: SystemTime) -> Option<Duration> {
+    let date = Parts::split(text)?;
     let year = date.year.parse().ok()?;
     match date.year.len() {
         2 => date.in_year(date.full_year(year, now)?),
@@ -55,6 +89,7 @@ pub(super) fn parse(value: &[u8], now: SystemTime) -> Option<Duration> {
 
 /// What the three forms say, each in its own order.
 struct Parts<'a> {
+    weekday: &'a str,
     day: &'a str,
     month: &'a str,
     year: &'a str,
@@ -70,7 +105,8 @@ impl<'a> Parts<'a> {
         })?;
         let form = forms.iter().find(|form| fits(rest, form))?;
         let part = |letter| rest.get(form.find(letter)?..=form.rfind(letter)?);
-        Some(Self { day: part('d')?, month: part('m')?, year: part('y')?, time: part('t')? })
+        let (weekday, day, month) = (text.get(..3)?, part('d')?, part('m')?);
+        Some(Self { weekday, day, month, year: part('y')?, time: part('t')? })
     }
 
     /// The year meant by two digits: the latest one that puts the date not more than 50 years after
@@ -90,12 +126,19 @@ impl<'a> Parts<'a> {
     }
 
     fn in_year(&self, year: u16) -> Option<Duration> {
-        instant(self.day, self.month, year, self.time)
+        instant(self.weekday, self.day, self.month, year, self.time)
     }
 }
 
-/// The instant of this date, on the scale of [`since_1570`].
-pub(super) fn instant(day: &str, month: &str, year: u16, time: &str) -> Option<Duration> {
+/// The instant of this date, on the scale of [`since_1570`]. Any `weekday` will do; the right one, in three
+/// letters, is the fastest.
+pub(super) fn instant(
+    weekday: &str,
+    day: &str,
+    month: &str,
+    year: u16,
+    time: &str,
+) -> Option<Duration> {
     // The grammar ends at 23:59:60: on a clock without leap seconds, the next midnight.
     let (time, leap_second) = if time == "23:59:60" { ("23:59:59", 1) } else { (time, 0) };
     let (year, cycles) = if year < 1970 { (year + CYCLE_YEARS, 0) } else { (year, 1) };
@@ -107,9 +150,9 @@ pub(super) fn instant(day: &str, month: &str, year: u16, time: &str) -> Option<D
         *byte = b'0' + u8::try_from(year / unit % 10).ok()?;
     }
     put(&mut text, 17, Some(time).filter(|time| time.len() == 8)?)?;
-    let date = WEEKDAYS.iter().find_map(|weekday| {
+    let date = iter::once(weekday).chain(WEEKDAYS).find_map(|weekday| {
         put(&mut text, 0, weekday.get(..3)?)?;
-        httpdate::parse_http_date(std::str::from_utf8(&text).ok()?).ok()
+        parse_http_date(std::str::from_utf8(&text).ok()?).ok()
     })?;
     let since_epoch = date.duration_since(UNIX_EPOCH).ok()?;
     Some(since_epoch + cycles * CYCLE + Duration::from_secs(leap_second))
@@ -209,6 +252,11 @@ mod tests {
             ("more after the date", "Sun, 06 Nov 1994 08:49:37 GMT GMT"),
             ("less than a date", "Sun, 06 Nov 1994 08:49:37"),
             ("other zone", "Sun, 06 Nov 1994 08:49:37 UTC"),
+            ("no space before the time", "Sunday, 06-Nov-94x08:49:37 GMT"),
+            ("no space, weekday disagrees", "Monday, 06-Nov-94x08:49:37 GMT"),
+            ("a line feed around", "Sun, 06 Nov 1994 08:49:37 GMT\n"),
+            ("as long as another form with it", "Sun Nov  6 08:49:37 1994\n\n\n\n\n"),
+            ("a line feed before", "\nSunday, 06-Nov-94 08:49:37 GMT"),
         ] {
             assert_eq!(parsed(value), None, "{label}: {value}");
         }

@@ -233,6 +233,7 @@ impl ApiProfile {
     }
 
     /// The first verdict that the server gave.
+    #[inline]
     pub(super) fn verdict(&self, headers: &HeaderMap) -> Option<bool> {
         self.verdict_fields.iter().flat_map(|name| headers.get_all(name)).find_map(|value| {
             match value.as_bytes() {
@@ -244,6 +245,7 @@ impl ApiProfile {
     }
 
     /// Whether this status is transient here.
+    #[inline]
     pub(super) fn retries(
         &self,
         status: StatusCode,

@@ -49,10 +49,9 @@ pub fn retry_after<'a>(
     age: Option<&[u8]>,
     now: SystemTime,
 ) -> Option<Duration> {
-    let sent = sent(date, age, now);
     let delay = |value| {
         let seconds = delay_seconds(value).map(Duration::from_secs);
-        seconds.or_else(|| Some(http_date::parse(value, now)?.saturating_sub(sent)))
+        seconds.or_else(|| Some(http_date::parse(value, now)?.saturating_sub(sent(date, age, now))))
     };
     values.into_iter().map(trim_ows).filter_map(delay).max()
 }

@@ -139,6 +139,7 @@ impl RetryPolicy {
         Self { rules: Arc::new(rules) }
     }
 
+    #[inline]
     pub(super) fn rules(&self) -> &Rules {
         &self.rules
     }
@@ -306,6 +307,7 @@ impl RetryPolicy {
 }
 
 /// 1xx, 2xx and 3xx: an answer, whatever it says.
+#[inline]
 pub(super) fn is_completed(status: StatusCode) -> bool {
     status < StatusCode::BAD_REQUEST
 }

@@ -1,5 +1,6 @@
 //! Instants as RFC 3339 writes them.
 
+use std::iter;
 use std::time::Duration;
 
 use super::http_date;
@@ -21,8 +22,13 @@ pub(super) fn parse(value: &[u8]) -> Option<Duration> {
         return None;
     }
     // RFC 3339 5.7: 60 at a leap second, which ends a day of UTC, whatever the offset.
-    let (second, leap_second) = if second == "60" { ("59", 1) } else { (second, 0) };
-    let local = http_date::instant(day, month_name, year, &format!("{hour}:{minute}:{second}"))?;
+    let mut clock = <[u8; 8]>::try_from(time.as_bytes()).ok()?;
+    let leap_second = u64::from(second == "60");
+    if leap_second > 0 {
+        clock[6..].copy_from_slice(b"59");
+    }
+    let clock = std::str::from_utf8(&clock).ok()?;
+    let local = http_date::instant("Mon", day, month_name, year, clock)?;
 
     let (fraction, offset) = match rest.strip_prefix('.') {
         Some(rest) => rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?),
@@ -72,9 +78,12 @@ fn below_one(digits: &str) -> Option<Duration> {
         return None;
     }
     let (read, rest) = digits.split_at(digits.len().min(9));
-    let nanos = format!("{read:0<9}").parse::<u32>().ok()?;
+    let nanos = read.bytes().chain(iter::repeat(b'0')).take(9).try_fold(0_u64, |nanos, byte| {
+        let digit = byte.is_ascii_digit().then(|| byte - b'0')?;
+        Some(nanos * 10 + u64::from(digit))
+    })?;
     let is_more = rest.bytes().any(|digit| digit != b'0');
-    Some(Duration::from_nanos(u64::from(nanos) + u64::from(is_more)))
+    Some(Duration::from_nanos(nanos + u64::from(is_more)))
 }
 
 #[cfg(test)]

@@ -99,6 +99,7 @@ impl StatusSet {
 
     /// Whether `status` is in the set.
     #[must_use]
+    #[inline]
     pub fn contains(&self, status: StatusCode) -> bool {
         let (word, bit) = place(status);
         self.bits.get(word).is_some_and(|word| word & bit != 0)

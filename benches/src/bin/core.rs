@@ -21,6 +21,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use peers::counting::{Counting, Memory};
 use peers::numbers::median;
 use peers::targets;
+use rand::rngs::ThreadRng;
 use reqwest::{Client, Response};
 use reqwest_retry::policies::ExponentialBackoff;
 use reqwest_retry::{RetryPolicy as _, default_on_request_failure, default_on_request_success};
@@ -103,7 +104,7 @@ const SHOULD_RETRY: &str = "reqwest-retry: should_retry";
 const DECIDES: &str = "reqwest-retry: default_on_request_success, should_retry: 503";
 const ENDS: &str = "reqwest-retry: default_on_request_success: 404";
 const FAULT_DECIDES: &str = "reqwest-retry: default_on_request_failure, should_retry: refused";
-/// No peer reads the field: what one writes by hand.
+/// No peer reads the field: what one writes by hand, by httpdate where it is a date.
 const SECONDS: &str = "http, std: HeaderValue::to_str, parse: seconds";
 const BACKON: &str = "backon: ExponentialBuilder, next";
 
@@ -146,10 +147,11 @@ fn decide(
     status: StatusCode,
     headers: &HeaderMap,
     now: SystemTime,
+    rng: &mut ThreadRng,
 ) -> RetryDecision {
     let outcome = Outcome::response(status, headers);
     let attempt = Attempt::new(1, RetryableMethod::Idempotent, &Method::GET, outcome, now);
-    policy.decide(&attempt, &mut rand::rng())
+    policy.decide(&attempt, rng)
 }
 
 fn decisions() -> Result<Vec<Case>> {
@@ -158,7 +160,8 @@ fn decisions() -> Result<Vec<Case>> {
     let peer = ExponentialBackoff::builder().build_with_max_retries(2);
     let decides = |status, fields: HeaderMap| {
         let policy = policy.clone();
-        move || decide(&policy, black_box(status), &fields, now())
+        let mut rng = rand::rng(); // an argument, like the clock
+        move || decide(&policy, black_box(status), &fields, now(), &mut rng)
     };
     let (its_busy, its_missing) = (response(busy)?, response(StatusCode::NOT_FOUND)?);
     let [(_, refused), ..] = errors()?;
@@ -178,8 +181,8 @@ fn decisions() -> Result<Vec<Case>> {
         Case::new(ENDS, move || default_on_request_success(black_box(&its_missing))),
         Case::new("RetryPolicy::decide: 503", decides(busy, HeaderMap::new()))
             .no_slower_than(DECIDES),
-        Case::new("RetryPolicy::decide: 503, the clock read too", move || {
-            decide(&clock, black_box(busy), &HeaderMap::new(), SystemTime::now())
+        Case::new("RetryPolicy::decide: 503, the clock and the generator got too", move || {
+            decide(&clock, black_box(busy), &HeaderMap::new(), SystemTime::now(), &mut rand::rng())
         })
         .beside(DECIDES),
         Case::new(
@@ -266,7 +269,11 @@ fn parsers() -> Vec<Case> {
         ("httpdate: rfc850-date", "retry_after: rfc850-date", RFC850_DATE),
         ("httpdate: asctime-date", "retry_after: asctime-date", ASCTIME_DATE),
     ] {
-        cases.push(Case::new(floor, move || httpdate::parse_http_date(black_box(date))));
+        let value = HeaderValue::from_static(date);
+        cases.push(Case::new(floor, move || {
+            let text = black_box(&value).to_str().ok()?;
+            Some(httpdate::parse_http_date(text).ok()?.duration_since(now()).unwrap_or_default())
+        }));
         cases.push(Case::new(name, parse(date)).no_slower_than(floor));
     }
     let millis = headers([("retry-after-ms", "1500"), ("retry-after", "2")]);
@@ -276,8 +283,13 @@ fn parsers() -> Vec<Case> {
         ("x-ratelimit-reset-requests", "1m30.5s"),
         ("x-ratelimit-reset-tokens", "20ms"),
     ]);
-    for (name, fields) in [("retry-after-ms", millis), ("quotas", quota), ("nothing", headers([]))]
-    {
+    let instant = headers([("anthropic-ratelimit-requests-reset", "2026-11-29T12:00:20.5Z")]);
+    for (name, fields) in [
+        ("retry-after-ms", millis),
+        ("quotas", quota),
+        ("an instant", instant),
+        ("nothing", headers([])),
+    ] {
         let profile = ApiProfile::openai();
         cases.push(Case::new(format!("ApiProfile::openai, server_delay: {name}"), move || {
             profile.server_delay(black_box(&fields), now())
