@@ -572,29 +572,51 @@ fn statuses_said_to_be_unprocessed_are_refused_where_nothing_can_prove_it() {
 /// What a client in flight costs beyond its chain: measured, so that it does not creep.
 #[tokio::test(start_paused = true)]
 async fn the_future_of_the_first_attempt_stays_small() {
-    let size = Arc::new(Mutex::new(0));
-    struct Measure {
-        retry: RetryMiddleware,
-        size: Arc<Mutex<usize>>,
+    for (policy, most) in [(RetryPolicy::default(), 448), (RetryPolicy::never(), 136)] {
+        let (retry, size) = (RetryMiddleware::new(policy), Arc::new(Mutex::new(0)));
+        let measure = Hand { retry, size: size.clone(), is_dropped: false };
+        let script = Script::new([fine()]);
+        let client = ClientBuilder::new(Client::new()).with(measure).with(script).build();
+        client.get(URL).send().await.unwrap();
+        let size = *size.lock().unwrap();
+        println!("{size} bytes; a request has {}", size_of::<Request>());
+        assert!(size <= most, "{size} bytes");
     }
-    #[async_trait::async_trait]
-    impl Middleware for Measure {
-        async fn handle(
-            &self,
-            request: Request,
-            extensions: &mut Extensions,
-            next: Next<'_>,
-        ) -> Result<Response> {
-            let call = self.retry.handle(request, extensions, next);
-            *self.size.lock().unwrap() = size_of_val(&*call);
-            call.await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_dropped_before_it_is_polled_sends_nothing() {
+    for policy in [RetryPolicy::default(), RetryPolicy::never()] {
+        let retry = RetryMiddleware::new(policy);
+        let drops = Hand { retry, size: Arc::default(), is_dropped: true };
+        let script = Script::new([fine()]);
+        let client = ClientBuilder::new(Client::new()).with(drops).with(script.clone()).build();
+        let error = client.get(URL).send().await.unwrap_err();
+        assert!(error.is_middleware());
+        assert_eq!(script.received().len(), 0);
+    }
+}
+
+/// Looks at what a retry middleware returns, and polls it or drops it.
+struct Hand {
+    retry: RetryMiddleware,
+    size: Arc<Mutex<usize>>,
+    is_dropped: bool,
+}
+
+#[async_trait::async_trait]
+impl Middleware for Hand {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let call = self.retry.handle(request, extensions, next);
+        *self.size.lock().unwrap() = size_of_val(&*call);
+        if self.is_dropped {
+            return Err(reqwest_middleware::Error::middleware(io::Error::other("dropped")));
         }
+        call.await
     }
-    let measure = Measure { retry: RetryMiddleware::default(), size: size.clone() };
-    let script = Script::new([busy(), fine()]);
-    let client = ClientBuilder::new(Client::new()).with(measure).with(script.clone()).build();
-    client.get(URL).send().await.unwrap();
-    let size = *size.lock().unwrap();
-    println!("{size} bytes, {} of them the kept request", size_of::<Request>());
-    assert!(size <= 448, "{size} bytes");
 }

@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_two_digit_year_reaches_fifty_years_ahead_and_no_second_more() {
-        let at = |text| httpdate::parse_http_date(text).unwrap();
+        let at = |text| parse_http_date(text).unwrap();
         let noon = at("Sun, 29 Nov 2026 12:00:00 GMT");
         let leap_noon = at("Tue, 29 Feb 2028 12:00:00 GMT");
         let year_end = at("Thu, 31 Dec 2026 23:59:59 GMT");

@@ -166,8 +166,10 @@ impl Middleware for Script {
         'next: 'call,
         Self: 'call,
     {
-        self.record(&request, extensions);
-        Box::pin(self.answer(request))
+        Box::pin(async move {
+            self.record(&request, extensions);
+            self.answer(request).await
+        })
     }
 }
 

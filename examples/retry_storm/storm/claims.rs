@@ -56,9 +56,9 @@ pub(crate) fn broken(world: &World, outcome: &Outcome) -> Result<Vec<String>> {
         claim("a cooldown takes most of the load away", it.extra_in_outage < -0.5);
     }
     claim("what it holds without a deadline keeps the service down", held.recovery.is_none());
-    // By chance the server asks for quiet once more.
-    claim("with a deadline the service is back after a delay or two of the server's", {
-        deadline.recovery.is_some_and(|seconds| seconds <= back + 2 * world.retry_after)
+    // By chance the server asks for quiet once more, with one seed in ten twice.
+    claim("with a deadline the service is back after one to three delays of the server's", {
+        deadline.recovery.is_some_and(|seconds| seconds <= back + 3 * world.retry_after)
     });
     Ok(broken)
 }
