@@ -569,6 +569,65 @@ fn statuses_said_to_be_unprocessed_are_refused_where_nothing_can_prove_it() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_layer_that_sends_once_decides_also_right_above_another() {
+    let script = Script::new([busy(), fine()]);
+    let client = ClientBuilder::new(Client::new())
+        .with(RetryMiddleware::new(RetryPolicy::never()))
+        .with(RetryMiddleware::default())
+        .with(script.clone())
+        .build();
+    assert_eq!(client.get(URL).send().await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(script.received().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_once_has_no_resend_count_of_an_earlier_call() {
+    let script = Script::new([busy(), fine(), fine()]);
+    let client = client(RetryPolicy::default(), &script);
+    let mut extensions = Extensions::new();
+    for request in [client.get(URL), client.post(URL)] {
+        let request = request.build().unwrap();
+        client.execute_with_extensions(request, &mut extensions).await.unwrap();
+    }
+    let counts = script.received().iter().map(|it| it.resend_count).collect::<Vec<_>>();
+    assert_eq!(counts, [0, 1, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_before_the_first_poll_leaves_nothing_behind() {
+    struct Panics;
+    impl Middleware for Panics {
+        fn handle<'this, 'ext, 'next, 'call>(
+            &'this self,
+            _: Request,
+            _: &'ext mut Extensions,
+            _: Next<'next>,
+        ) -> std::pin::Pin<Box<dyn Future<Output = Result<Response>> + Send + 'call>>
+        where
+            'this: 'call,
+            'ext: 'call,
+            'next: 'call,
+            Self: 'call,
+        {
+            panic!("in handle itself")
+        }
+    }
+    let mut extensions = Extensions::new();
+    let panics = ClientBuilder::new(Client::new())
+        .with(RetryMiddleware::new(RetryPolicy::never()))
+        .with(Panics)
+        .build();
+    let request = panics.get(URL).build().unwrap();
+    let call = panics.execute_with_extensions(request, &mut extensions);
+    assert!(AssertUnwindSafe(call).catch_unwind().await.is_err());
+    let script = Script::new([busy(), fine()]);
+    let good = client(RetryPolicy::default(), &script);
+    let request = good.get(URL).build().unwrap();
+    good.execute_with_extensions(request, &mut extensions).await.unwrap();
+    assert_eq!(script.received().len(), 2);
+}
+
 /// What a client in flight costs beyond its chain: measured, so that it does not creep.
 #[tokio::test(start_paused = true)]
 async fn the_future_of_the_first_attempt_stays_small() {

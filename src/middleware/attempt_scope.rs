@@ -103,10 +103,6 @@ impl<'a> InScope<'a> {
         let _entered = self.scope.enter();
         self.attempt.as_mut().poll(cx)
     }
-
-    pub(super) fn exchanges(&self) -> Exchanges {
-        self.scope.exchanges
-    }
 }
 
 impl Future for InScope<'_> {
@@ -114,6 +110,6 @@ impl Future for InScope<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
         let result = ready!(self.poll_result(cx));
-        Poll::Ready(Ended { result, exchanges: self.exchanges() })
+        Poll::Ready(Ended { result, exchanges: self.scope.exchanges })
     }
 }

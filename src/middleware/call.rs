@@ -47,8 +47,6 @@ pub(super) struct Call<'a> {
     endpoint: Option<EndpointId>,
     /// Whether an attempt can be proven not to have been processed.
     provable: bool,
-    /// Whether there is nothing to the call but its attempts, and nothing to an attempt but the send.
-    is_bare: bool,
     /// Where the request goes, if anybody may ask although it is not kept.
     destination: Option<Box<Destination>>,
     started: Instant,
@@ -88,10 +86,6 @@ impl<'a> Call<'a> {
         if makes_body {
             BodyFactory::make_room(request);
         }
-        if let Some(ours) = policy.attempt_timeout() {
-            let timeout = request.timeout_mut();
-            *timeout = Some(timeout.map_or(ours, |callers| callers.min(ours)));
-        }
         let session = options.as_ref().and_then(|options| options.session.as_ref());
         if let Some(session) = session {
             let endpoint = endpoint.and_then(|id| retry.endpoints.get(id));
@@ -99,20 +93,18 @@ impl<'a> Call<'a> {
         }
         let may_be_asked = policy.has_classifiers() || retry.cooldown.is_some();
         let provable = retry.observed && !makes_body && replay::can_copy(request);
-        let is_bare = options.is_none()
-            && scope.is_none()
-            && !provable
-            && !may_be_asked
-            && !has_time_limits(&policy)
-            && buffer_body(retry, endpoint, None).is_none()
-            && retry.attempt_header.is_none();
+        let destination = may_be_asked.then(|| Box::new(Destination::of(request, retry)));
+        // Not before: what is asked of the request is asked of it as the caller made it.
+        if let Some(ours) = policy.attempt_timeout() {
+            let timeout = request.timeout_mut();
+            *timeout = Some(timeout.map_or(ours, |callers| callers.min(ours)));
+        }
         Self {
             class,
             endpoint,
             method: request.method().clone(),
             provable,
-            is_bare,
-            destination: may_be_asked.then(|| Box::new(Destination::of(request, retry))),
+            destination,
             started,
             retry,
             policy,
@@ -121,12 +113,25 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Whether there is nothing to the call but its attempts, and nothing to an attempt but the send.
+    #[inline]
+    fn is_bare(&self) -> bool {
+        self.options.is_none()
+            && self.scope.is_none()
+            && self.destination.is_none()
+            && !self.provable
+            && self.retry.attempt_header.is_none()
+            && !self.goes_round()
+    }
+
     /// Whether there is nothing to it but to send `request` once.
+    #[inline]
     pub(super) fn is_plain(&self, request: &Request) -> bool {
-        self.is_bare && !self.keeps(request, 1)
+        self.is_bare() && !self.keeps(request, 1)
     }
 
     /// Whether `request` has to be kept while the attempt with this number is sent: a resend may follow.
+    #[inline]
     pub(super) fn keeps(&self, request: &Request, number: u32) -> bool {
         self.policy.may_resend(self.class, number, self.provable) && replay::can_copy(request)
     }
@@ -143,8 +148,12 @@ impl<'a> Call<'a> {
         self.retry.endpoints.get(self.endpoint?)
     }
 
+    /// How much of a body is read, if any is.
     fn buffer_body(&self) -> Option<u64> {
-        buffer_body(self.retry, self.endpoint, self.options.as_deref())
+        let of_request = self.options.as_ref().and_then(|options| options.buffer_body);
+        let of_endpoint = || self.endpoint()?.buffer_body;
+        let limit = of_request.or_else(of_endpoint).or(self.retry.buffer_body)?;
+        (limit > 0).then_some(limit)
     }
 
     fn makes_body(&self) -> bool {
@@ -167,6 +176,7 @@ impl<'a> Call<'a> {
     }
 
     /// Up to the earlier deadline.
+    #[inline]
     fn time_left(&self) -> Option<Duration> {
         let own = self.policy.deadline().map(|deadline| deadline.saturating_sub(self.elapsed()));
         own.into_iter().chain(self.time_left_in_scope()).min()
@@ -185,6 +195,7 @@ impl<'a> Call<'a> {
     }
 
     /// Why the next attempt may not start, if it may not.
+    #[inline]
     fn refusal(&self) -> Option<(StopReason, RetryError)> {
         if self.is_cancelled() {
             Some((StopReason::Cancelled, RetryError::cancelled()))
@@ -197,6 +208,7 @@ impl<'a> Call<'a> {
 
     /// What goes round an attempt, if anything does. `has_left` becomes true once the request is sent, where
     /// its body has to be made first.
+    #[inline]
     fn around(&self, has_left: Option<Arc<AtomicBool>>) -> Option<Around> {
         if !self.goes_round() {
             return None;
@@ -214,19 +226,23 @@ impl<'a> Call<'a> {
     }
 
     /// Whether anything but the send is part of an attempt.
+    #[inline]
     fn goes_round(&self) -> bool {
         self.may_make_error() || self.buffer_body().is_some()
     }
 
     /// Whether the attempt may end with an error of ours, which says where it went.
+    #[inline]
     fn may_make_error(&self) -> bool {
         self.makes_body()
-            || has_time_limits(&self.policy)
+            || self.policy.head_timeout().is_some()
+            || self.policy.deadline().is_some()
             || self.scope.as_ref().is_some_and(|scope| scope.has_deadline())
     }
 
     /// Puts into the request what tells this attempt from others, and says what an exchange of it would look
     /// like to the observer of a proof.
+    #[inline]
     fn mark(&self, request: &mut Request, number: u32) -> Option<Target> {
         // A policy that was brought may take the field for one of keys; no build has checked that.
         let header = self.retry.attempt_header.as_ref();
@@ -236,10 +252,12 @@ impl<'a> Call<'a> {
         self.provable.then(|| Target::of_request(request))
     }
 
-    /// The request is not kept any longer: notes where it goes, if anybody may ask.
+    /// The request is not kept any longer: notes where it goes, if anybody may ask. Of a resend somebody may.
     #[inline]
-    pub(super) fn let_go(&mut self, request: &Request) {
-        if self.destination.is_none() && (self.retry.wants_url() || self.may_make_error()) {
+    pub(super) fn let_go(&mut self, request: &Request, number: u32) {
+        if self.destination.is_none()
+            && (number > 1 || self.retry.wants_url() || self.may_make_error())
+        {
             self.destination = Some(Box::new(Destination::of(request, self.retry)));
         }
     }
@@ -308,23 +326,6 @@ impl<'a> Call<'a> {
             attempt_started,
         }
     }
-}
-
-/// Those that are kept here, and not by reqwest.
-fn has_time_limits(policy: &RetryPolicy) -> bool {
-    policy.head_timeout().is_some() || policy.deadline().is_some()
-}
-
-/// How much of a body is read, if any is.
-fn buffer_body(
-    retry: &RetryMiddleware,
-    endpoint: Option<EndpointId>,
-    options: Option<&RequestOptions>,
-) -> Option<u64> {
-    let of_request = options.and_then(|options| options.buffer_body);
-    let of_endpoint = || retry.endpoints.get(endpoint?)?.buffer_body;
-    let limit = of_request.or_else(of_endpoint).or(retry.buffer_body)?;
-    (limit > 0).then_some(limit)
 }
 
 impl Destination {

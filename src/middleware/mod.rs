@@ -2,7 +2,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what happens to a call? | `call` (the loop; `choice`: whose rules hold; `waiting`; `judgement`: what follows an attempt; `ending`: who is told), `retry_middleware` (its entry), `builder` |
+//! | what happens to a call? | `call` (`choice`: whose rules hold; `sending`: the loop, `plain`: where there is none; `waiting`; `judgement`: what follows an attempt; `ending`: who is told), `retry_middleware` (its entry), `builder` |
 //! | what is sent again? | `replay`, `body_factory` |
 //! | what goes round an attempt? | `attempt`; `attempt_scope` (what it knows of itself), `resend_count` |
 //! | what lies between two? | `wait`; `gate` (longer, where an origin is closed); `drain` (what becomes of the response) |

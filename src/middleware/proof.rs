@@ -97,7 +97,7 @@ impl PartialEq<&str> for EveryHost {
 }
 
 /// What tells an exchange of the attempt's own request from that of another call: the method and the
-/// URL, hashed, so that it fits in a cell.
+/// URL, hashed, so that it fits in a cell; never 0, so that none takes no more room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target(NonZeroU64);
 

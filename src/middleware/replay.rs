@@ -54,7 +54,11 @@ impl Replay {
     #[expect(clippy::expect_used, reason = "`Sending` sends only what is still here")]
     #[inline]
     pub(super) fn hand_out(&mut self, keep: bool) -> Request {
-        let copy = if keep { self.request.as_ref().and_then(Request::try_clone) } else { None };
-        copy.or_else(|| self.request.take()).expect("the request is here")
+        if keep {
+            if let Some(copy) = self.request.as_ref().and_then(Request::try_clone) {
+                return copy;
+            }
+        }
+        self.request.take().expect("the request is here")
     }
 }

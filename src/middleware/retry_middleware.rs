@@ -140,7 +140,7 @@ impl Middleware for RetryMiddleware {
         }
         let mut call = Call::new(self, &mut request, extensions);
         if call.is_plain(&request) {
-            call.let_go(&request);
+            call.let_go(&request, 1);
             ResendCount::of_attempt(1).put_into(extensions);
             let mut scope = AttemptScope::new(None, extensions);
             let entered = scope.enter();
@@ -150,8 +150,11 @@ impl Middleware for RetryMiddleware {
         }
         let mut sending = Sending { call, next, extensions, replay: Replay::new(request) };
         Box::pin(async move {
-            if let Some(before) = sending.before_first() {
-                if let Some(end) = before.await {
+            if let Some(end) = sending.refused() {
+                return end;
+            }
+            if let Some(held_back) = sending.held_back() {
+                if let Some(end) = held_back.await {
                     return end;
                 }
             }

@@ -17,3 +17,4 @@ mod server;
 mod sources;
 mod support;
 mod watch;
+mod zero_waits;

@@ -537,3 +537,32 @@ async fn the_history_shows_when_an_attempt_was_sent() {
          attempt 2 after 3.10s: status 200; stop: completed"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_made_of_the_request_as_the_caller_made_it() {
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let keys = seen.clone();
+    let cooldown = Cooldown::by_key(move |request| {
+        keys.lock().unwrap().push(request.timeout().copied());
+        None
+    });
+    let policy = exact().attempt_timeout(ms(10_000)).build().unwrap();
+    let retry = RetryMiddleware::builder(policy).cooldown(cooldown).build().unwrap();
+    let script = Script::always(Reply::status(OK));
+    let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(script).build();
+    client.get(A).send().await.unwrap();
+    client.get(A).timeout(ms(60_000)).send().await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), [None, Some(ms(60_000))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_only_attempt_that_was_held_back_started_when_it_was_sent() {
+    let upstream = told_once(BUSY, "5");
+    let client = client_of(RetryPolicy::never(), &upstream, |retry| {
+        retry.cooldown(Cooldown::by_origin()).wrap_errors()
+    });
+    client.get(A).send().await.unwrap();
+    let tracker = RetryTracker::new();
+    client.get(A).with_extension(tracker.clone()).send().await.unwrap();
+    assert!(tracker.history().unwrap().attempts()[0].started() >= ms(5_000));
+}

@@ -9,6 +9,7 @@ use reqwest_middleware::Result;
 
 use super::Call;
 use crate::middleware::attempt_scope::{Ended, InScope};
+use crate::middleware::proof::Exchanges;
 
 /// A call that is [no more](Call::is_plain) than that. Its request is with the next middleware already,
 /// and nothing of it is kept: moving it about would be most of what the call costs.
@@ -22,7 +23,7 @@ impl Plain<'_> {
     #[inline(never)]
     fn after_failure(&self, result: Result<Response>) -> Result<Response> {
         let (call, url) = (&self.call, self.call.destination());
-        let ended = Ended { result, exchanges: self.attempt.exchanges() };
+        let ended = Ended { result, exchanges: Exchanges::default() };
         match call.judge(&mut call.progress(url), ended, url, false) {
             // There is nothing to send again.
             Break(result) | Continue((_, result)) => result,

@@ -1,6 +1,5 @@
 //! The loop: sends a call's request, and sends it again.
 
-use std::future::ready;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,23 +29,23 @@ impl Sending<'_> {
         self.call.destination().or_else(|| self.replay.request().map(Request::url))
     }
 
-    /// What there is to do before the first attempt, if there is anything. It gives the end of the call, if
+    /// The end of a call that may not even begin.
+    #[inline]
+    pub(in crate::middleware) fn refused(&self) -> Option<Result<Response>> {
+        let (reason, error) = self.call.refusal()?;
+        Some(self.call.end(Vec::new(), self.url(), reason, Err(error.into()), false))
+    }
+
+    /// The wait for a cooldown before the first attempt, if there is one. It gives the end of the call, if
     /// that may not go on.
     #[inline]
-    pub(in crate::middleware) fn before_first(
+    pub(in crate::middleware) fn held_back(
         &mut self,
     ) -> Option<BoxFuture<'_, Option<Result<Response>>>> {
-        if self.call.is_bare {
-            return None;
-        }
-        if let Some((reason, error)) = self.call.refusal() {
-            let end = self.call.end(Vec::new(), self.url(), reason, Err(error.into()), false);
-            return Some(Box::pin(ready(Some(end))));
-        }
         self.call.gate()?.closed_for()?;
         Some(Box::pin(async move {
             let mut wait = self.call.wait(Duration::ZERO, None);
-            let interrupted = self.call.interrupted(&mut wait, self.url()).await;
+            let interrupted = self.call.interrupted(&mut wait).await;
             if let Some((reason, result)) = self.call.stopped(interrupted, wait) {
                 return Some(self.call.finish(Vec::new(), self.url(), reason, result));
             }
@@ -60,11 +59,6 @@ impl Sending<'_> {
 
     #[inline]
     pub(in crate::middleware) fn send_first(&mut self) -> InScope<'_> {
-        if self.call.is_bare {
-            // What is sent once only is `Plain`.
-            self.replay.keep(self.extensions);
-            return self.send(1, true, None);
-        }
         let has_left = self.call.makes_body().then(Arc::default);
         let number = self.call.shared_session().map_or(1, |shared| shared.sent(has_left.clone()));
         let keep = self.keeps(number);
@@ -99,18 +93,13 @@ impl Sending<'_> {
     fn send(&mut self, number: u32, keep: bool, has_left: Option<Arc<AtomicBool>>) -> InScope<'_> {
         let Self { call, next, extensions, replay } = self;
         ResendCount::of_attempt(number).put_into(extensions);
-        let mut target = None;
-        let mut around = None;
-        if !(call.is_bare && keep) {
-            target = replay.request_mut().and_then(|request| {
-                if !keep {
-                    call.let_go(request);
-                }
-                call.mark(request, number)
-            });
-            around = call.around(has_left);
-        }
-        let next = next.clone();
+        let target = replay.request_mut().and_then(|request| {
+            if !keep {
+                call.let_go(request, number);
+            }
+            call.mark(request, number)
+        });
+        let (around, next) = (call.around(has_left), next.clone());
         let mut scope = AttemptScope::new(target, extensions);
         let entered = scope.enter();
         let attempt = match around {
@@ -127,7 +116,7 @@ impl Sending<'_> {
         &mut self,
         ended: Ended,
     ) -> ControlFlow<Result<Response>, BoxFuture<'_, Result<Response>>> {
-        if self.call.is_done(&ended.result) && (self.call.is_bare || !self.call.is_watched()) {
+        if self.call.is_done(&ended.result) && !self.call.is_watched() {
             self.call.answered(self.url());
             return Break(ended.result);
         }
@@ -160,7 +149,7 @@ impl Sending<'_> {
     ) -> BoxFuture<'_, Result<Response>> {
         Box::pin(async move {
             loop {
-                let interrupted = self.call.interrupted(&mut wait, self.url()).await;
+                let interrupted = self.call.interrupted(&mut wait).await;
                 if let Some((reason, result)) = self.call.stopped(interrupted, wait) {
                     return self.call.finish(progress.attempts, self.url(), reason, result);
                 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Response, Url};
+use reqwest::Response;
 use reqwest_middleware::Result;
 
 use super::Call;
@@ -12,6 +12,7 @@ use crate::middleware::wait::{Held, Wait, Woken};
 use crate::policy::StopReason;
 
 impl Call<'_> {
+    #[inline]
     pub(super) fn gate(&self) -> Option<Gate<'_>> {
         let cooldown = self.retry.cooldown.as_ref()?;
         let key = self.destination.as_ref()?.cooldown_key?;
@@ -32,16 +33,12 @@ impl Call<'_> {
     }
 
     /// Waits, and longer where a cooldown asks for it. Says why, if that may not go on to its end.
-    pub(super) async fn interrupted(
-        &self,
-        wait: &mut Wait,
-        url: Option<&Url>,
-    ) -> Option<StopReason> {
+    pub(super) async fn interrupted(&self, wait: &mut Wait) -> Option<StopReason> {
         loop {
             if (&mut *wait).await == Woken::Cancelled {
                 return Some(StopReason::Cancelled);
             }
-            match self.longer(url) {
+            match self.longer() {
                 Ok(Some(more)) => wait.go_on(more),
                 Ok(None) => return None,
                 Err(reason) => return Some(reason),
@@ -49,14 +46,14 @@ impl Call<'_> {
         }
     }
 
-    fn longer(&self, url: Option<&Url>) -> std::result::Result<Option<Duration>, StopReason> {
+    fn longer(&self) -> std::result::Result<Option<Duration>, StopReason> {
         let Some(gate) = self.gate() else { return Ok(None) };
         let time_left = self.time_left();
         let Some(wait) = gate.wait(&self.retry.generator, time_left) else { return Ok(None) };
         if time_left.is_some_and(|time_left| time_left <= wait) {
             return Err(StopReason::DeadlineWouldPass);
         }
-        self.retry.observers.held_back(&self.observed(url), wait);
+        self.retry.observers.held_back(&self.observed(self.destination()), wait);
         Ok(Some(wait))
     }
 
