@@ -139,6 +139,9 @@ impl Share {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng as _;
+    use rand::rngs::SmallRng;
+
     use super::*;
 
     #[test]
@@ -158,5 +161,19 @@ mod tests {
         assert_eq!(from_nanos(Duration::MAX.as_nanos() + 1), Duration::MAX);
         assert_eq!(from_nanos(u128::MAX), Duration::MAX);
         assert_eq!(from_nanos(1_000_000_001), Duration::new(1, 1));
+    }
+
+    #[test]
+    fn both_ends_of_an_interval_are_drawn_however_long_it_is() {
+        let mut rng = SmallRng::seed_from_u64(1);
+        let nano = Duration::from_nanos(1);
+        // Below and above what 64 bits of nanoseconds hold, and across.
+        let most = Duration::from_nanos(u64::MAX);
+        for start in [Duration::ZERO, most - nano, most, Duration::MAX - nano] {
+            let end = start + nano;
+            let drawn = [(); 64].map(|()| draw(start..=end, &mut rng));
+            assert!(drawn.iter().all(|it| [start, end].contains(it)), "{start:?}");
+            assert!(drawn.contains(&start) && drawn.contains(&end), "{start:?}");
+        }
     }
 }
