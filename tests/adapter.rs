@@ -594,29 +594,33 @@ async fn what_is_sent_once_has_no_resend_count_of_an_earlier_call() {
     assert_eq!(counts, [0, 1, 0]);
 }
 
+/// Does its work in `handle` itself, and hands on.
+struct Eager<F>(F);
+
+impl<F: Fn() + Send + Sync + 'static> Middleware for Eager<F> {
+    fn handle<'this, 'ext, 'next, 'call>(
+        &'this self,
+        request: Request,
+        extensions: &'ext mut Extensions,
+        next: Next<'next>,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<Response>> + Send + 'call>>
+    where
+        'this: 'call,
+        'ext: 'call,
+        'next: 'call,
+        Self: 'call,
+    {
+        (self.0)();
+        next.run(request, extensions)
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_panic_before_the_first_poll_leaves_nothing_behind() {
-    struct Panics;
-    impl Middleware for Panics {
-        fn handle<'this, 'ext, 'next, 'call>(
-            &'this self,
-            _: Request,
-            _: &'ext mut Extensions,
-            _: Next<'next>,
-        ) -> std::pin::Pin<Box<dyn Future<Output = Result<Response>> + Send + 'call>>
-        where
-            'this: 'call,
-            'ext: 'call,
-            'next: 'call,
-            Self: 'call,
-        {
-            panic!("in handle itself")
-        }
-    }
     let mut extensions = Extensions::new();
     let panics = ClientBuilder::new(Client::new())
         .with(RetryMiddleware::new(RetryPolicy::never()))
-        .with(Panics)
+        .with(Eager(|| panic!("in handle itself")))
         .build();
     let request = panics.get(URL).build().unwrap();
     let call = panics.execute_with_extensions(request, &mut extensions);
@@ -644,15 +648,19 @@ async fn the_future_of_the_first_attempt_stays_small() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_dropped_before_it_is_polled_sends_nothing() {
-    for policy in [RetryPolicy::default(), RetryPolicy::never()] {
+async fn of_a_call_that_nobody_polls_the_next_handle_runs_only_if_it_is_nothing_but_one_send() {
+    let limited = RetryPolicy::builder().max_attempts(1).head_timeout(ms(1)).build().unwrap();
+    for (policy, handled) in [(RetryPolicy::default(), 0), (limited, 0), (RetryPolicy::never(), 1)]
+    {
         let retry = RetryMiddleware::new(policy);
         let drops = Hand { retry, size: Arc::default(), is_dropped: true };
+        let count = Arc::new(Mutex::new(0));
+        let counted = count.clone();
+        let eager = Eager(move || *counted.lock().unwrap() += 1);
         let script = Script::new([fine()]);
-        let client = ClientBuilder::new(Client::new()).with(drops).with(script.clone()).build();
-        let error = client.get(URL).send().await.unwrap_err();
-        assert!(error.is_middleware());
-        assert_eq!(script.received().len(), 0);
+        let chain = ClientBuilder::new(Client::new()).with(drops).with(eager).with(script.clone());
+        assert!(chain.build().get(URL).send().await.unwrap_err().is_middleware());
+        assert_eq!((*count.lock().unwrap(), script.received().len()), (handled, 0));
     }
 }
 

@@ -1,5 +1,5 @@
-//! Where a request went is known even if nobody listens to events while it is sent. A binary of its own: a
-//! subscriber of one test is seen by all.
+//! Where a request went is known even if nobody listens to events while it is sent. A binary of its own, and one
+//! test: a subscriber is seen by all.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -19,6 +19,12 @@ const URL: &str = "http://service.test/path";
 const ORIGIN: &str = "http://service.test";
 
 #[tokio::test(start_paused = true)]
+async fn the_origin_is_known_though_nobody_listens() {
+    a_wrapped_error_names_the_origin_also_of_what_is_sent_once().await;
+    a_time_limit_names_the_origin_of_what_is_sent_once().await;
+    giving_up_names_the_origin_to_who_begins_to_listen_during_the_last_attempt().await;
+}
+
 async fn a_wrapped_error_names_the_origin_also_of_what_is_sent_once() {
     for policy in [RetryPolicy::never(), RetryPolicy::default()] {
         let retry = RetryMiddleware::builder(policy).without_budget().wrap_errors();
@@ -32,7 +38,6 @@ async fn a_wrapped_error_names_the_origin_also_of_what_is_sent_once() {
     }
 }
 
-#[tokio::test(start_paused = true)]
 async fn a_time_limit_names_the_origin_of_what_is_sent_once() {
     let policy = RetryPolicy::builder().head_timeout(Duration::from_secs(1)).build().unwrap();
     let retry = RetryMiddleware::builder(policy).without_budget().build().unwrap();
@@ -42,7 +47,6 @@ async fn a_time_limit_names_the_origin_of_what_is_sent_once() {
     assert_eq!(error.retry_error().unwrap().origin(), Some(ORIGIN));
 }
 
-#[tokio::test]
 async fn giving_up_names_the_origin_to_who_begins_to_listen_during_the_last_attempt() {
     let policy = RetryPolicy::new(2, Duration::ZERO, Duration::ZERO).unwrap();
     let retry = RetryMiddleware::builder(policy).without_budget().build().unwrap();

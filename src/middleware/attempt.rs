@@ -14,7 +14,7 @@ use super::{BoxFuture, RetryError, buffer};
 use crate::time;
 use crate::time::Instant;
 
-/// All that an attempt does besides sending; most do nothing.
+/// What an attempt does besides sending.
 #[derive(Debug)]
 pub(super) struct Around {
     pub(super) body_factory: Option<BodyFactory>,

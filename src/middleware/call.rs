@@ -47,7 +47,7 @@ pub(super) struct Call<'a> {
     endpoint: Option<EndpointId>,
     /// Whether an attempt can be proven not to have been processed.
     provable: bool,
-    /// Where the request goes, if anybody may ask although it is not kept.
+    /// Where the request goes, if anybody may ask when it is not kept any longer.
     destination: Option<Box<Destination>>,
     started: Instant,
 }
@@ -63,7 +63,7 @@ struct Destination {
 struct Progress {
     session: RetrySession,
     attempts: Vec<AttemptRecord>,
-    /// With the budget. Where none is there, no resend can follow.
+    /// With the budget, if there is one and the URL is known.
     account: Option<Account>,
     /// When the current attempt was sent, counted from the beginning of the call.
     attempt_started: Duration,
@@ -92,6 +92,7 @@ impl<'a> Call<'a> {
             session.begin(class, request, endpoint, retry);
         }
         let may_be_asked = policy.has_classifiers() || retry.cooldown.is_some();
+        // reqwest shows the observer of a proof only what it could resend itself.
         let provable = retry.observed && !makes_body && replay::can_copy(request);
         let destination = may_be_asked.then(|| Box::new(Destination::of(request, retry)));
         // Not before: what is asked of the request is asked of it as the caller made it.
@@ -113,21 +114,17 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whether there is nothing to the call but its attempts, and nothing to an attempt but the send.
+    /// Whether there is nothing to the call but to send `request` once, as it is: nobody limits it or asks for
+    /// more, and no resend can follow.
     #[inline]
-    fn is_bare(&self) -> bool {
+    pub(super) fn is_plain(&self, request: &Request) -> bool {
         self.options.is_none()
             && self.scope.is_none()
             && self.destination.is_none()
             && !self.provable
             && self.retry.attempt_header.is_none()
             && !self.goes_round()
-    }
-
-    /// Whether there is nothing to it but to send `request` once.
-    #[inline]
-    pub(super) fn is_plain(&self, request: &Request) -> bool {
-        self.is_bare() && !self.keeps(request, 1)
+            && !self.keeps(request, 1)
     }
 
     /// Whether `request` has to be kept while the attempt with this number is sent: a resend may follow.

@@ -37,12 +37,12 @@ impl Replay {
 
     /// Notes the extensions for resends.
     #[inline]
-    pub(super) fn keep(&mut self, extensions: &Extensions) {
+    pub(super) fn keep_extensions(&mut self, extensions: &Extensions) {
         self.extensions = extensions.clone();
     }
 
     /// Resets `extensions` to what the caller passed; `keep`: and keeps them for another resend.
-    pub(super) fn give_back(&mut self, extensions: &mut Extensions, keep: bool) {
+    pub(super) fn reset(&mut self, extensions: &mut Extensions, keep: bool) {
         let pristine = mem::take(&mut self.extensions);
         if keep {
             self.extensions = pristine.clone();

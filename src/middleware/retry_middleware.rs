@@ -30,8 +30,9 @@ use crate::time::WallClock;
 /// - A response that is not handed out is [drained](crate::DrainLimits) during the wait.
 /// - Resends are limited by a [`RetryBudget`], so that they can't keep a sick server down.
 /// - Dropping the call's future stops everything; there are no tasks behind it.
-/// - The next middleware is called at the first poll, or at once where no resend can follow. What it does before
-///   it is polled is done even if nobody polls the call.
+/// - The next middleware is called at the first poll; or at once, where a call is nothing but one send: no resend
+///   can follow, and neither a limit nor an option is set. What it does before it is polled itself is done then,
+///   even if nobody polls the call.
 /// - A second one in the same chain passes through, so that attempts do not multiply: the outermost
 ///   policy decides, with `ClientBuilder::from_client` that of the base client. It is told by the
 ///   extensions map that the chain passes on: a layer that passes on a map of its own hides it, and

@@ -1,8 +1,9 @@
 //! HTTP-date (RFC 9110 5.6.7), as strict as its grammar and no stricter.
 //!
-//! httpdate does the calendar. It is narrower than a recipient should be in four points, which are
-//! levelled before it parses: it takes 70 as the pivot of two-digit years, wants the weekday to
-//! agree, knows no leap second and begins in 1970.
+//! httpdate does the calendar. It is narrower than a recipient should be in four points: it takes 70 as the
+//! pivot of two-digit years, wants the weekday to agree, knows no leap second and begins in 1970. It is wider
+//! in two: it trims, and it does not look at the byte before the time of an rfc850-date. What it does not read
+//! as it should is levelled before it parses.
 
 use std::fmt::{self, Write as _};
 use std::iter;

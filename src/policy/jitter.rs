@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_an_interval_are_drawn_however_long_it_is() {
+    fn both_ends_of_an_interval_are_drawn_wherever_it_lies() {
         let mut rng = SmallRng::seed_from_u64(1);
         let nano = Duration::from_nanos(1);
         // Below and above what 64 bits of nanoseconds hold, and across.

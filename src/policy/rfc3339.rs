@@ -28,7 +28,7 @@ pub(super) fn parse(value: &[u8]) -> Option<Duration> {
         clock[6..].copy_from_slice(b"59");
     }
     let clock = std::str::from_utf8(&clock).ok()?;
-    let local = http_date::instant("Mon", day, month_name, year, clock)?;
+    let local = http_date::instant("", day, month_name, year, clock)?;
 
     let (fraction, offset) = match rest.strip_prefix('.') {
         Some(rest) => rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?),
@@ -78,10 +78,8 @@ fn below_one(digits: &str) -> Option<Duration> {
         return None;
     }
     let (read, rest) = digits.split_at(digits.len().min(9));
-    let nanos = read.bytes().chain(iter::repeat(b'0')).take(9).try_fold(0_u64, |nanos, byte| {
-        let digit = byte.is_ascii_digit().then(|| byte - b'0')?;
-        Some(nanos * 10 + u64::from(digit))
-    })?;
+    let nine = read.bytes().chain(iter::repeat(b'0')).take(9);
+    let nanos = nine.fold(0, |nanos, digit| nanos * 10 + u64::from(digit.saturating_sub(b'0')));
     let is_more = rest.bytes().any(|digit| digit != b'0');
     Some(Duration::from_nanos(nanos + u64::from(is_more)))
 }

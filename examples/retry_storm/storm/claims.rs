@@ -57,7 +57,7 @@ pub(crate) fn broken(world: &World, outcome: &Outcome) -> Result<Vec<String>> {
     }
     claim("what it holds without a deadline keeps the service down", held.recovery.is_none());
     // By chance the server asks for quiet once more, with one seed in ten twice.
-    claim("with a deadline the service is back after one to three delays of the server's", {
+    claim("with a deadline the service is back within three delays of the server's", {
         deadline.recovery.is_some_and(|seconds| seconds <= back + 3 * world.retry_after)
     });
     Ok(broken)

@@ -63,7 +63,7 @@ impl Sending<'_> {
         let number = self.call.shared_session().map_or(1, |shared| shared.sent(has_left.clone()));
         let keep = self.keeps(number);
         if keep {
-            self.replay.keep(self.extensions);
+            self.replay.keep_extensions(self.extensions);
         }
         self.send(number, keep, has_left)
     }
@@ -79,7 +79,7 @@ impl Sending<'_> {
         }
         let number = progress.session.attempts();
         let keep = self.keeps(number);
-        self.replay.give_back(self.extensions, keep);
+        self.replay.reset(self.extensions, keep);
         self.send(number, keep, has_left)
     }
 
