@@ -91,7 +91,7 @@ impl RetryObserver for Silent {
     fn attempt_ended(&self, _: &ObservedCall<'_>, _: &AttemptRecord) {}
 }
 
-/// Everything that does not change the request, on top of this policy.
+/// Everything that changes no more of the request than its timeout, on top of this policy.
 ///
 /// # Errors
 /// If the policy does not build.

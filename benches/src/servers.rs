@@ -133,7 +133,7 @@ fn in_parts(parts: Vec<Bytes>) -> Pin<Box<dyn Body<Data = Bytes, Error = Infalli
 }
 
 /// Answers 503 to each path, twice or for ever, then 200; without `Retry-After`, and with the same body each time,
-/// whose parts are 0.3 ms apart. For one client that sends one request at a time.
+/// whose parts are 0.3 ms apart. A body in parts is for one client that sends one request at a time.
 pub struct Flaky {
     pub server: Server,
     arrivals: Arc<AtomicUsize>,
