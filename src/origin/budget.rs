@@ -87,6 +87,7 @@ impl RetryBudget {
     }
 
     /// Whether every origin has a full bucket: all that a healthy client asks.
+    #[inline]
     pub(crate) fn is_untouched(&self) -> bool {
         self.shared.origins.count() == 0
     }

@@ -85,6 +85,7 @@ impl Classifiers {
         self.0.push(Arc::new(classifier));
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -37,6 +37,7 @@ impl RetryableMethod {
     /// assert_eq!(class(Method::POST, &headers), RetryableMethod::IdempotentWithToken);
     /// ```
     #[must_use]
+    #[inline]
     pub fn of(method: &Method, headers: &HeaderMap, key_fields: &[HeaderName]) -> Self {
         if is_idempotent(method) {
             Self::Idempotent

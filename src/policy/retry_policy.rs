@@ -153,12 +153,14 @@ impl RetryPolicy {
 
     /// The longest that one attempt may take, up to the end of its body.
     #[must_use]
+    #[inline]
     pub fn attempt_timeout(&self) -> Option<Duration> {
         self.rules.attempt_timeout
     }
 
     /// The longest that one attempt may take up to the head of its response.
     #[must_use]
+    #[inline]
     pub fn head_timeout(&self) -> Option<Duration> {
         self.rules.head_timeout
     }
@@ -166,6 +168,7 @@ impl RetryPolicy {
     /// The longest that the whole request may take, up to the head of its last response, or to the end
     /// of a body that is read inside the attempt.
     #[must_use]
+    #[inline]
     pub fn deadline(&self) -> Option<Duration> {
         self.rules.deadline
     }
@@ -179,6 +182,7 @@ impl RetryPolicy {
 
     /// Whether classifiers of the application's own are asked.
     #[must_use]
+    #[inline]
     pub fn has_classifiers(&self) -> bool {
         !self.rules.classifiers.is_empty()
     }
@@ -186,6 +190,7 @@ impl RetryPolicy {
     /// The class of a request under this policy. Ask before the first send: later the fields may
     /// have changed.
     #[must_use]
+    #[inline]
     pub fn method_class(&self, method: &Method, headers: &HeaderMap) -> RetryableMethod {
         let class = RetryableMethod::of(method, headers, &self.rules.idempotency_key_fields);
         // Not over a key that counts: the API may say more of requests that carry one.
@@ -200,6 +205,7 @@ impl RetryPolicy {
     /// all. Where it could not, the request need not be kept. `provable`: whether the transport can
     /// prove that a request was not processed; `false` unless it is known to.
     #[must_use]
+    #[inline]
     pub fn may_resend(&self, class: RetryableMethod, number: u32, provable: bool) -> bool {
         self.attempts_left(number) && (provable || self.is_repeatable(class))
     }
@@ -236,6 +242,7 @@ impl RetryPolicy {
     }
 
     /// The field and the format of the key that the request should carry and does not.
+    #[inline]
     pub(crate) fn wanted_key(
         &self,
         method: &Method,
@@ -278,6 +285,7 @@ impl RetryPolicy {
     /// Whether a response with this status needs no decision: it ends the request, and nobody is
     /// asked about it.
     #[must_use]
+    #[inline]
     pub fn completes(&self, status: StatusCode) -> bool {
         is_completed(status) && !self.has_classifiers()
     }
