@@ -22,6 +22,27 @@ pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> 
     all(error).next()
 }
 
+/// reqwest asks all causes of an error, however many there are, and those of each of its own errors among them once
+/// more: so many at most.
+const MOST_OWN: usize = 8;
+
+/// Whether reqwest's own questions about the causes of `error` have an answer soon.
+fn ends_soon(error: &reqwest::Error) -> bool {
+    let causes = || iter::successors(error.source(), |error| (*error).source()).take(MAX_DEPTH);
+    causes().count() < MAX_DEPTH
+        && causes().filter(|cause| cause.is::<reqwest::Error>()).count() <= MOST_OWN
+}
+
+/// Whether a time limit of reqwest's or of the system's passed.
+pub(super) fn timed_out(error: &reqwest::Error) -> bool {
+    ends_soon(error) && error.is_timeout()
+}
+
+/// Whether the name was not resolved.
+pub(super) fn is_dns(error: &reqwest::Error) -> bool {
+    ends_soon(error) && error.is_dns()
+}
+
 /// `source()` skips what matters: the payload of an `io::Error`, where TLS and nested io errors sit;
 /// the io error inside one of h2's; and what is inside a transparent error, such as
 /// `reqwest_middleware::Error` or a shared one.

@@ -63,6 +63,11 @@ pub(crate) fn reqwest_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a 
     chain::find(error)
 }
 
+/// [`reqwest::Error::is_timeout`], which goes through a cycle of causes for ever.
+pub(crate) fn timed_out(error: &reqwest::Error) -> bool {
+    chain::timed_out(error)
+}
+
 /// The order of the branches decides; each is a measured fact of reqwest 0.13.
 fn of_reqwest(error: &reqwest::Error) -> Fault {
     // Also after a first hop was processed: a redirect to a scheme that reqwest refuses. So nothing
@@ -77,7 +82,7 @@ fn of_reqwest(error: &reqwest::Error) -> Fault {
 /// reads it frame by frame; only a link below it, of hyper's or of a connection that ended, tells a
 /// cut body from bad data. Compressed data that end early are cut too, wherever that was.
 fn body_kind(error: &reqwest::Error) -> FaultKind {
-    if error.is_timeout() {
+    if timed_out(error) {
         FaultKind::Timeout
     } else if transport::is_cut(error) {
         FaultKind::Body

@@ -5,7 +5,7 @@ use std::io;
 
 use hyper_util::client::legacy;
 
-use super::chain::{all, find};
+use super::chain::{all, find, is_dns, timed_out};
 use super::{http2, tls};
 use crate::policy::{Fault, FaultKind};
 
@@ -14,7 +14,7 @@ pub(super) fn classify(error: &reqwest::Error) -> Fault {
     let Some(pool) = find::<legacy::Error>(error) else {
         // reqwest's own timers leave no error of the pool's, even while it is still connecting, so
         // they prove nothing.
-        return Fault::unknown(if error.is_timeout() {
+        return Fault::unknown(if timed_out(error) {
             FaultKind::Timeout
         } else {
             FaultKind::Other
@@ -35,7 +35,7 @@ pub(super) fn classify(error: &reqwest::Error) -> Fault {
     }
     // Before any timeout: a connect timeout is both, and it proves that nothing was sent.
     if pool.is_connect() {
-        return Fault::not_processed(if error.is_dns() {
+        return Fault::not_processed(if is_dns(error) {
             FaultKind::Dns
         } else {
             FaultKind::Connect

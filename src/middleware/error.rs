@@ -259,7 +259,7 @@ impl RetryErrorExt for reqwest_middleware::Error {
     fn timed_out(&self) -> bool {
         match self.retry_error() {
             Some(ours) => ours.is_timeout(),
-            None => self.reqwest().is_some_and(reqwest::Error::is_timeout),
+            None => self.reqwest().is_some_and(fault_source::timed_out),
         }
     }
 

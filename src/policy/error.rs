@@ -33,11 +33,7 @@ impl PolicyError {
         value: impl fmt::Debug,
         rule: impl Into<Cow<'static, str>>,
     ) -> Self {
-        let mut value = format!("{value:?}");
-        if let Some((end, _)) = value.char_indices().nth(MOST_SHOWN) {
-            value.truncate(end);
-            value.push_str("...");
-        }
+        let value = shown(format!("{value:?}"));
         Self { setting: setting.into(), value, rule: rule.into() }
     }
 
@@ -56,8 +52,18 @@ impl PolicyError {
 
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {}, but {}", self.setting, self.value, self.rule)
+        let setting = shown(self.setting.escape_debug().to_string());
+        write!(f, "{setting} is {}, but {}", self.value, self.rule)
     }
 }
 
 impl std::error::Error for PolicyError {}
+
+/// As much of `text` as a message repeats.
+pub(crate) fn shown(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MOST_SHOWN) {
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
+}

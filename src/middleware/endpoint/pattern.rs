@@ -41,7 +41,8 @@ impl HostPattern {
             return Err("only a domain has names below it");
         }
         let host = without_final_dot(url.host_str().ok_or(RULE)?);
-        if host.split('.').any(str::is_empty) {
+        // Percent-encoded or of another width, it may come to what is foreign only now.
+        if host.contains(is_foreign) || host.split('.').any(str::is_empty) {
             return Err(RULE);
         }
         Ok(Self { host: host.to_owned(), is_suffix, port })
@@ -88,9 +89,6 @@ impl PathPrefix {
         if text.contains(['?', '#']) {
             return Err("it must be a path alone: queries are not looked at");
         }
-        if text.contains(",/") {
-            return Err("it must be one path: several are several settings");
-        }
         if text.contains(['*', '{', '}']) {
             return Err("it is a prefix of whole segments already: it has no wildcards");
         }
@@ -100,6 +98,10 @@ impl PathPrefix {
         let mut url = Url::parse("http://h/").map_err(|_| "it must be a path")?;
         url.set_path(text);
         let path = url.path().trim_end_matches('/');
+        // A backslash comes to a slash.
+        if path.contains(",/") {
+            return Err("it must be one path: several are several settings");
+        }
         if path.is_empty() && text != "/" {
             return Err("it comes to /, which is every path");
         }

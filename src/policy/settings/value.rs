@@ -9,6 +9,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::policy::PolicyError;
+use crate::policy::error::shown;
 
 /// A value of a self-describing format. It is taken as it is and judged later, by the rule of a setting that
 /// has a name: so the error of every format names it.
@@ -143,8 +144,7 @@ impl Table {
         let Some((name, _)) = self.entries.first() else { return Ok(()) };
         // Not its value: what is in the wrong place may be a secret.
         let rule = format!("the settings here are {}", self.known.join(", "));
-        let path = self.path_of(&name.escape_debug().to_string());
-        Err(PolicyError::new(path, format_args!("unknown"), rule))
+        Err(PolicyError::new(self.path_of(name), format_args!("unknown"), rule))
     }
 
     pub(crate) fn path_of(&self, name: &str) -> String {
@@ -270,7 +270,8 @@ impl<'de> Visitor<'de> for AnyValue {
         let mut names = BTreeSet::new();
         while let Some((name, value)) = entries.next_entry::<String, Value>()? {
             if !names.insert(name.clone()) {
-                return Err(serde::de::Error::custom(format_args!("{name:?} is there twice")));
+                let name = shown(format!("{name:?}"));
+                return Err(serde::de::Error::custom(format_args!("{name} is there twice")));
             }
             table.push((name, value));
         }
