@@ -107,10 +107,10 @@ fn a_cycle_below_an_error_of_reqwest_does_not_hang() {
 #[test]
 fn errors_of_reqwest_in_each_other_take_no_time() {
     let mut error = of_a_body(Plain);
-    for _ in 0..40 {
+    for _ in 0..30 {
         error = of_a_body(error);
     }
-    assert!(is_classified_in_time(error));
+    assert!(is_classified_in_time(error)); // alone the walk would take minutes
 }
 
 #[derive(Debug)]
