@@ -255,8 +255,14 @@ impl<'a> Call<'a> {
         if self.destination.is_none()
             && (number > 1 || self.retry.wants_url() || self.may_make_error())
         {
-            self.destination = Some(Box::new(Destination::of(request, self.retry)));
+            self.note_destination(request);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_destination(&mut self, request: &Request) {
+        self.destination = Some(Box::new(Destination::of(request, self.retry)));
     }
 
     /// Whether this outcome needs no decision.

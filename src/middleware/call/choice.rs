@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use http::HeaderName;
 use reqwest::Request;
 
 use crate::middleware::endpoint::EndpointId;
@@ -9,7 +10,7 @@ use crate::middleware::generator::System;
 use crate::middleware::request_ext::RequestOptions;
 use crate::middleware::retry_scope::RetryScope;
 use crate::middleware::{RetryMiddleware, SharedSession};
-use crate::policy::{IdempotencyKey, RetryPolicy, RetryableMethod};
+use crate::policy::{IdempotencyKey, KeyFormat, RetryPolicy, RetryableMethod};
 
 /// What was chosen.
 pub(super) struct Choice<'a> {
@@ -78,7 +79,12 @@ fn class(
                 session.keep_key(request, key.clone());
             }
         }
-        None => put_new_key(policy, request, options),
+        None => {
+            let wanted = policy.wanted_key(request.method(), request.headers());
+            if let Some((field, format)) = wanted.map(|(field, format)| (field.clone(), format)) {
+                put_new_key(field, format, request, options);
+            }
+        }
     }
     let class = policy.method_class(request.method(), request.headers());
     let is_assumed = options.as_ref().is_some_and(|options| options.assume_idempotent);
@@ -94,14 +100,11 @@ fn class(
 /// One key for the logical request: for all requests of a session, and if an outer middleware sends it once
 /// more, for that pass, too.
 fn put_new_key(
-    policy: &RetryPolicy,
+    field: HeaderName,
+    format: KeyFormat,
     request: &mut Request,
     options: &mut Option<Box<RequestOptions>>,
 ) {
-    let wanted = policy.wanted_key(request.method(), request.headers());
-    let Some((field, format)) = wanted.map(|(field, format)| (field.clone(), format)) else {
-        return;
-    };
     // Not by the client's generator: with one that was seeded by hand, two processes would make the same
     // keys, and the server would take two orders for one.
     let make = || IdempotencyKey::generate(format, &mut System);
