@@ -23,11 +23,6 @@ type Boxed = Box<dyn Error + Send + Sync>;
 /// How deep the crate looks.
 const DEPTH: usize = 64;
 
-/// reqwest looks at all sources of an error, however many, and for each of its own among them at all of that one's
-/// again. Until the findings in `regressions/faults` are fixed: no ring in one, and no more than this of them in
-/// a chain.
-const MOST_OF_REQWEST: usize = 6;
-
 const KINDS: [io::ErrorKind; 20] = [
     io::ErrorKind::NotFound,
     io::ErrorKind::PermissionDenied,
@@ -268,9 +263,6 @@ struct Known {
     has_more: bool,
     /// Some of it is not to be seen.
     is_hidden: bool,
-    has_ring: bool,
-    /// How many are reqwest's own.
-    of_reqwest: usize,
     length: usize,
 }
 
@@ -319,11 +311,7 @@ impl Known {
     }
 
     fn own(self, kind: Option<FaultKind>) -> Self {
-        Self { own: Some((0, kind)), of_reqwest: self.of_reqwest + 1, ..self }
-    }
-
-    fn may_be_in_reqwest(&self) -> bool {
-        !self.has_ring && self.of_reqwest < MOST_OF_REQWEST
+        Self { own: Some((0, kind)), ..self }
     }
 }
 
@@ -356,7 +344,7 @@ fn leaf(source: &mut Source) -> (Boxed, Known) {
         }
         7 => {
             let ring = &RINGS[usize::from(which) % 3][0];
-            (Kept(ring).into(), Known { has_ring: true, ..known }.wrapped())
+            (Kept(ring).into(), known.wrapped())
         }
         8 => (fmt::Error.into(), known),
         _ => (String::from_utf8_lossy(source.text()).into(), known),
@@ -381,9 +369,8 @@ fn wrap(kind: u8, which: u8, inner: Boxed, known: Known) -> (Boxed, Known) {
             let error = reqwest_middleware::Error::Middleware(anyhow::Error::from_boxed(inner));
             (error.into(), Known { has_more: true, ..known.wrapped() })
         }
-        6 if known.may_be_in_reqwest() => (cut(inner).into(), known.wrapped().own(None)),
-        7 if known.may_be_in_reqwest() => (unresolved(inner).into(), known.wrapped().own(None)),
-        _ => (Plain(Some(inner)).into(), known.wrapped()),
+        6 => (cut(inner).into(), known.wrapped().own(None)),
+        _ => (unresolved(inner).into(), known.wrapped().own(None)),
     }
 }
 

@@ -12,8 +12,8 @@ use reqwest::{Method, Request, Url};
 use reqwest_typed_retry::{DeliveryProof, Endpoint, RetrySettings};
 use serde_json::{Map, Value, json};
 
-/// Characters of a message: 200 of a value, names that are known, and the longest rule.
-const MOST_SAID: usize = 700;
+/// Characters of a message: 200 of a path, 200 of a value, and the longest rule.
+const MOST_SAID: usize = 800;
 
 static PROOF: LazyLock<DeliveryProof> =
     LazyLock::new(|| DeliveryProof::build(reqwest::Client::builder()).unwrap().1);
@@ -267,65 +267,33 @@ fn check(settings: &RetrySettings, as_written: bool) {
     assert_eq!(serde_json::to_value(&policy).unwrap()["policy"], written["policy"]);
 }
 
-/// Until the findings in `regressions/settings` are fixed: what else they would find again and again.
-const LEAVES_KNOWN_OUT: bool = true;
-
-fn is_in_few_words(message: &str, input: &Value) {
-    let names = if LEAVES_KNOWN_OUT { longest_name(input) } else { 0 };
+/// No control characters, either: it goes to a terminal.
+fn is_in_few_words(message: &str) {
     let said = message.chars().count();
-    assert!(said <= MOST_SAID + names, "{said} characters: {message}");
-    assert!(names > 0 || !message.contains(char::is_control), "{message:?}");
+    assert!(said <= MOST_SAID, "{said} characters: {message}");
+    // Until `regressions/settings/name-in-a-table` is fixed, where a table is shown.
+    let shows_a_table = message.contains("is {") || message.contains("is [");
+    assert!(shows_a_table || !message.contains(char::is_control), "{message:?}");
 }
 
-/// Names of settings and of endpoints stand in errors at any length, and those of endpoints as they are. An
-/// escape takes up to nine bytes.
-fn longest_name(value: &Value) -> usize {
-    match value {
-        Value::Object(entries) => {
-            let names = entries.keys().map(String::len).max().unwrap_or(0) * 9;
-            let own = entries.get("name").and_then(Value::as_str).map_or(0, str::len);
-            entries.values().map(longest_name).fold(names.max(own), usize::max)
-        }
-        Value::Array(items) => items.iter().map(longest_name).max().unwrap_or(0),
-        _ => 0,
-    }
-}
-
-/// Hosts with an escape and paths with a backslash come to what can't be written.
-fn is_known(input: &Value) -> bool {
-    let endpoints = input["endpoint"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let has = |value: &Value, what| value.to_string().contains(what);
-    LEAVES_KNOWN_OUT && endpoints.iter().any(|it| has(&it["host"], "%") || has(&it["path"], "\\"))
-}
-
-fn judge(loaded: Result<RetrySettings, String>, input: &Value) {
+fn judge(loaded: Result<RetrySettings, String>) {
     match loaded {
-        Ok(settings) if !is_known(input) => check(&settings, true),
-        Ok(_) => {}
-        Err(message) => is_in_few_words(&message, input),
+        Ok(settings) => check(&settings, true),
+        Err(message) => is_in_few_words(&message),
     }
 }
 
 fuzz_target!(|data: &[u8]| {
     let Some((kind, data)) = data.split_first() else { return };
     match kind {
-        b'j' => {
-            let loaded = serde_json::from_slice(data).map_err(|error| error.to_string());
-            // Not a value, or one with a name that is there twice.
-            let input = serde_json::from_slice::<Value>(data).unwrap_or_default();
-            let is_twice = loaded.as_ref().is_err_and(|error| error.contains("is there twice"));
-            if !(LEAVES_KNOWN_OUT && is_twice) {
-                judge(loaded, &input);
-            }
-        }
+        b'j' => judge(serde_json::from_slice(data).map_err(|error| error.to_string())),
         b't' => {
             let Ok(text) = std::str::from_utf8(data) else { return };
-            let Ok(input) = toml::from_str::<Value>(text) else {
-                let _ = toml::from_str::<RetrySettings>(text);
-                return;
-            };
             let loaded = toml::from_str(text);
-            judge(loaded.map_err(|error: toml::de::Error| error.message().to_owned()), &input);
+            // What is no TOML at all is said in the words of its parser.
+            if loaded.is_ok() || toml::from_str::<Value>(text).is_ok() {
+                judge(loaded.map_err(|error: toml::de::Error| error.message().to_owned()));
+            }
         }
         _ => {
             let Ok(document) = Document::arbitrary(&mut Unstructured::new(data)) else { return };
@@ -333,9 +301,7 @@ fuzz_target!(|data: &[u8]| {
             if let (b'p', Some((policy, _))) = (kind, &document.policy) {
                 return check(&policy.build().settings(), false);
             }
-            let input = document.value();
-            let loaded = serde_json::from_value(input.clone());
-            judge(loaded.map_err(|error| error.to_string()), &input);
+            judge(serde_json::from_value(document.value()).map_err(|error| error.to_string()));
         }
     }
 });
