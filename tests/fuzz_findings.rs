@@ -56,9 +56,15 @@ fn an_error_does_not_repeat_a_name_of_any_length() {
 /// Of an endpoint's name, which is judged last, control characters reach the terminal.
 #[test]
 fn an_error_has_no_control_characters() {
-    let endpoint = json!({ "name": "\u{1b}[2J", "polcy": {} });
-    let error = load(json!({ "endpoint": [endpoint] })).unwrap_err();
-    assert!(!error.contains(char::is_control), "{error:?}");
+    let name = "\u{1b}[2J";
+    for settings in [
+        json!({ "endpoint": [{ "name": name, "polcy": {} }] }),
+        json!({ "cooldown": { name: true } }),
+        json!({ "policy": { "jitter": [{ name: 1 }] } }),
+    ] {
+        let error = load(settings).unwrap_err();
+        assert!(!error.contains(char::is_control), "{error:?}");
+    }
 }
 
 /// An error whose sources never end.
