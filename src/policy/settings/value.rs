@@ -169,7 +169,7 @@ impl fmt::Debug for Value {
             Self::Table(entries) => {
                 let mut map = f.debug_map();
                 for (name, value) in entries {
-                    map.entry(&format_args!("{name}"), value);
+                    map.entry(&format_args!("{}", name.escape_debug()), value);
                 }
                 map.finish()
             }
