@@ -2,74 +2,25 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "support/waits.rs"]
+mod waits;
+
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, Method, StatusCode};
 use proptest::prelude::*;
 use reqwest_typed_retry::test_util::seeded_jitter;
 use reqwest_typed_retry::{
-    Attempt, Backoff, Jitter, Outcome, RetryDecision, RetryPolicy, RetryableMethod, ServerDelays,
+    Attempt, Backoff, Outcome, RetryDecision, RetryPolicy, RetryableMethod, ServerDelays,
 };
-
-fn durations() -> impl Strategy<Value = Duration> {
-    prop_oneof![
-        (0_u64..=u64::MAX, 0_u32..1_000_000_000).prop_map(|(s, n)| Duration::new(s, n)),
-        (0_u64..100_000).prop_map(Duration::from_millis),
-        (0_u64..100_000).prop_map(Duration::from_nanos),
-        Just(Duration::ZERO),
-        Just(Duration::MAX),
-        Just(Duration::from_nanos(1)),
-    ]
-}
-
-fn retries() -> impl Strategy<Value = u32> {
-    prop_oneof![0_u32..100, any::<u32>(), Just(u32::MAX), (0_u32..32).prop_map(|bit| 1 << bit)]
-}
-
-fn factors() -> impl Strategy<Value = f64> {
-    prop_oneof![
-        1.0_f64..4.0,
-        (1_u32..20).prop_map(f64::from),
-        Just(1.0),
-        Just(1.0 + f64::EPSILON),
-        (0.0_f64..1e-9).prop_map(|little| 1.0 + little),
-        Just(1e300),
-        Just(f64::MAX),
-    ]
-}
-
-fn backoffs() -> impl Strategy<Value = Backoff> {
-    let bounds = (durations(), durations()).prop_map(|(a, b)| (a.min(b), a.max(b)));
-    (bounds, factors(), prop::collection::vec(durations(), 1..6), 0..5).prop_map(
-        |((base, max), factor, mut list, shape)| {
-            list.sort();
-            match shape {
-                0 => Ok(Backoff::constant(base)),
-                1 => Backoff::linear(base, max),
-                2 => Backoff::exponential(base, max).and_then(|it| it.with_factor(factor)),
-                3 => Backoff::decorrelated(base, max),
-                _ => Backoff::schedule(list),
-            }
-            .unwrap()
-        },
-    )
-}
-
-fn jitters() -> impl Strategy<Value = Jitter> {
-    prop_oneof![
-        Just(Jitter::None),
-        Just(Jitter::Full),
-        Just(Jitter::Equal),
-        (0.0_f64..=1.0).prop_map(|share| Jitter::proportional(share).unwrap()),
-    ]
-}
+use waits::{backoffs, durations, jitters, numbers};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
     fn a_delay_never_shrinks_and_never_passes_the_maximum(
-        backoff in backoffs(), retry in retries(), step in 1_u32..1_000,
+        backoff in backoffs(), retry in numbers(), step in 1_u32..1_000,
     ) {
         let (sooner, later) = (backoff.delay(retry), backoff.delay(retry.saturating_add(step)));
         prop_assert!(sooner <= later, "{sooner:?} then {later:?}");
@@ -88,7 +39,7 @@ proptest! {
 
     #[test]
     fn a_draw_stays_in_the_envelope_and_the_envelope_in_the_maximum(
-        backoff in backoffs(), jitter in jitters(), retry in retries(),
+        backoff in backoffs(), jitter in jitters(), retry in numbers(),
         previous in prop::option::of(durations()), seed: u64,
     ) {
         let envelope = backoff.envelope(retry, previous, jitter);

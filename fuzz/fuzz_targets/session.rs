@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 use reqwest_typed_retry::test_util::seeded_jitter;
 use reqwest_typed_retry::{
-    Attempt, DelaySource, Delivery, Fault, Outcome, RetryDecision, RetrySession,
+    Attempt, DelaySource, Delivery, Fault, Outcome, RetryDecision, RetrySession, StopReason,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -180,11 +180,14 @@ fuzz_target!(|run: Run| {
                 elapsed = ends;
             }
             RetryDecision::DoNotRetry { reason, .. } => {
-                // Where the wait was what was too long, another one may be short enough.
-                let again = session.decide(&attempt, &mut seeded_jitter(step.seed));
-                assert_eq!(again.stop_reason(), Some(reason), "a stop that was none: {run:?}");
                 assert_eq!(session.attempts(), sends, "{run:?}");
-                if !step.asks_twice {
+                // A stop is final, unless it is the head of a response whose body may yet be cut.
+                if reason != StopReason::Completed {
+                    let refused = Outcome::fault(Fault::not_processed(FAULTS[1]));
+                    let later = session.attempt_ended(&method, refused, now);
+                    let later = session.decide(&later, &mut seeded_jitter(step.seed));
+                    assert_eq!(later.stop_reason(), Some(reason), "a stop that was none: {run:?}");
+                    assert!(!session.may_resend(true), "{run:?}");
                     break;
                 }
             }

@@ -5,11 +5,15 @@ use std::time::{Duration, SystemTime};
 use http::Method;
 use rand::Rng;
 
-use super::{Attempt, Outcome, RetryDecision, RetryPolicy, RetryableMethod};
+use super::{Attempt, Outcome, RetryDecision, RetryPolicy, RetryableMethod, StopReason};
 
 /// Counts the attempts of one logical request and asks the policy after each, without any I/O: the
 /// driver sends, waits and reads the clocks. So the same policy serves any client. A deadline counts
 /// only what the driver tells it, by [`Attempt::with_elapsed`].
+///
+/// A stop is final: whatever it is asked about afterwards, the session gives the same reason. All but
+/// [`Completed`](StopReason::Completed), which is known once the head of a response is there: its body may still be
+/// cut, and the driver asks about that as another end of the same attempt.
 ///
 /// ```
 /// use std::time::{Instant, SystemTime};
@@ -42,13 +46,14 @@ pub struct RetrySession {
     class: RetryableMethod,
     attempts: u32,
     previous_delay: Option<Duration>,
+    stopped: Option<StopReason>,
 }
 
 impl RetrySession {
     /// A session whose first attempt is about to be sent, or is on its way.
     #[must_use]
     pub fn new(policy: RetryPolicy, class: RetryableMethod) -> Self {
-        Self { policy, class, attempts: 1, previous_delay: None }
+        Self { policy, class, attempts: 1, previous_delay: None, stopped: None }
     }
 
     /// The number of the current attempt, counted from 1.
@@ -78,7 +83,7 @@ impl RetrySession {
     /// see [`RetryPolicy::may_resend`].
     #[must_use]
     pub fn may_resend(&self, provable: bool) -> bool {
-        self.policy.may_resend(self.class, self.attempts, provable)
+        self.stopped.is_none() && self.policy.may_resend(self.class, self.attempts, provable)
     }
 
     /// The current attempt, now that it has ended; `now` is the wall clock.
@@ -93,13 +98,20 @@ impl RetrySession {
             .with_previous_delay(self.previous_delay)
     }
 
-    /// Asks the policy about `attempt`. If it is to be followed by a resend, the session moves on
-    /// to that one.
+    /// Asks the policy about `attempt`, unless an earlier stop stands. If a resend is to follow, the session moves
+    /// on to that attempt.
     pub fn decide<R: Rng + ?Sized>(&mut self, attempt: &Attempt<'_>, rng: &mut R) -> RetryDecision {
+        if let Some(reason) = self.stopped {
+            return RetryDecision::DoNotRetry { reason };
+        }
         let decision = self.policy.decide(attempt, rng);
-        if let RetryDecision::RetryAfter { delay, .. } = decision {
-            self.attempts = self.attempts.saturating_add(1);
-            self.previous_delay = Some(delay);
+        match decision {
+            RetryDecision::RetryAfter { delay, .. } => {
+                self.attempts = self.attempts.saturating_add(1);
+                self.previous_delay = Some(delay);
+            }
+            RetryDecision::DoNotRetry { reason: StopReason::Completed } => {}
+            RetryDecision::DoNotRetry { reason } => self.stopped = Some(reason),
         }
         decision
     }
