@@ -1,9 +1,14 @@
 //! A kit for tests of retry behaviour: no socket, no real time, no real randomness.
 //!
-//! - [`Script`] is a final middleware that answers from a list and records what it was sent. All
-//!   its waits are tokio's, so they cost nothing under paused time.
+//! - [`Script`] is a final middleware that answers from a list, or by the request, and records what it was
+//!   sent. All its waits are tokio's, so they cost nothing under paused time.
+//! - [`Reply`] is one answer: a response, a late one, one whose body is cut, a real error of reqwest's, or none.
 //! - [`seeded_jitter`] makes every wait repeatable.
 //! - [`TestClock`] is a wall clock that only moves when told.
+//!
+//! Build the chain of your service in a function that returns the
+//! [`ClientBuilder`](reqwest_middleware::ClientBuilder), and add the script last: it stands for the network, so
+//! whatever is added after it is not reached. The example `testing` in the repository tests a whole service so.
 //!
 //! Enable the feature `test-util` of this crate and of tokio in `[dev-dependencies]`, and mark tests
 //! with `#[tokio::test(start_paused = true)]`:

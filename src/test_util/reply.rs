@@ -1,6 +1,7 @@
 //! What a script answers.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ pub struct Reply {
 
 #[derive(Clone)]
 pub(super) enum Kind {
-    Response { status: StatusCode, headers: HeaderMap, body: Vec<u8> },
+    Response { status: StatusCode, headers: HeaderMap, body: Vec<u8>, is_cut: bool },
     DnsError,
     ConnectError,
     Hang,
@@ -27,21 +28,49 @@ pub(super) enum Kind {
 impl Reply {
     /// A response with this status, no fields and no body.
     pub fn status(status: StatusCode) -> Self {
-        Self::of(Kind::Response { status, headers: HeaderMap::new(), body: Vec::new() })
+        Self::of(Kind::Response {
+            status,
+            headers: HeaderMap::new(),
+            body: Vec::new(),
+            is_cut: false,
+        })
     }
 
-    /// Adds a field; on a reply that is no response it does nothing.
-    pub fn header(mut self, name: HeaderName, value: impl Into<HeaderValue>) -> Self {
-        if let Kind::Response { headers, .. } = &mut self.kind {
-            headers.append(name, value.into());
+    /// Adds a field; on a reply that is no response it does nothing. Names and values may be texts, values
+    /// numbers too: of one that no field can have, the reply becomes an error that says so.
+    pub fn header<N, V>(mut self, name: N, value: V) -> Self
+    where
+        HeaderName: TryFrom<N, Error: Into<http::Error>>,
+        HeaderValue: TryFrom<V, Error: Into<http::Error>>,
+    {
+        let Kind::Response { headers, .. } = &mut self.kind else { return self };
+        let name = HeaderName::try_from(name).map_err(Into::into);
+        let value = HeaderValue::try_from(value).map_err(Into::into);
+        match (name, value) {
+            (Ok(name), Ok(value)) => {
+                headers.append(name, value);
+                self
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                let message = format!("a field of the reply: {error}");
+                Self::error(move || Error::middleware(io::Error::other(message.clone())))
+            }
         }
-        self
     }
 
     /// Sets the body; on a reply that is no response it does nothing.
     pub fn body(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         if let Kind::Response { body, .. } = &mut self.kind {
             *body = bytes.into();
+        }
+        self
+    }
+
+    /// The connection ends after the body that is set, and before the body is whole: a real `reqwest::Error` for
+    /// who reads it. On a reply that is no response it does nothing.
+    pub fn cut(mut self) -> Self {
+        if let Kind::Response { is_cut, .. } = &mut self.kind {
+            *is_cut = true;
         }
         self
     }

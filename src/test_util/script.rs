@@ -3,13 +3,17 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future;
+use std::io;
 use std::iter;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Extensions, HeaderMap, Method};
+use hyper::body::{Bytes, Frame};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, Request, Response, ResponseBuilderExt as _, Url};
+use reqwest::{Body, Client, Request, Response, ResponseBuilderExt as _, Url};
 use reqwest_middleware::{Error, Middleware, Next, Result};
 use tokio::time::Instant;
 
@@ -26,16 +30,24 @@ pub struct Script {
 
 #[derive(Debug)]
 struct State {
-    replies: Mutex<Replies>,
+    replies: Replies,
     received: Mutex<Vec<Received>>,
     started: Instant,
     faults: Faults,
 }
 
-#[derive(Debug)]
 enum Replies {
-    List(VecDeque<Reply>),
-    Always(Reply),
+    List(Mutex<VecDeque<Reply>>),
+    Made(Box<dyn Fn(&Received) -> Reply + Send + Sync>),
+}
+
+impl fmt::Debug for Replies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List(list) => f.debug_tuple("List").field(&*locked(list)).finish(),
+            Self::Made(_) => f.write_str("Made"),
+        }
+    }
 }
 
 /// One request as a [`Script`] received it.
@@ -75,19 +87,26 @@ impl Script {
     /// These replies, in order; after the last one, [`ScriptExhausted`].
     #[must_use]
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
-        Self::with(Replies::List(replies.into_iter().collect()))
+        Self::with(Replies::List(Mutex::new(replies.into_iter().collect())))
     }
 
     /// The same reply to every request.
     #[must_use]
     pub fn always(reply: Reply) -> Self {
-        Self::with(Replies::Always(reply))
+        Self::answering(move |_| reply.clone())
+    }
+
+    /// What `make` replies to each request: by its URL, where several are called side by side, or by what it has
+    /// received before.
+    #[must_use]
+    pub fn answering(make: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with(Replies::Made(Box::new(make)))
     }
 
     fn with(replies: Replies) -> Self {
         Self {
             state: Arc::new(State {
-                replies: Mutex::new(replies),
+                replies,
                 received: Mutex::default(),
                 started: Instant::now(),
                 faults: Faults::default(),
@@ -98,10 +117,11 @@ impl Script {
     /// What has been received so far.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
-        self.state.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.state.received).clone()
     }
 
-    fn record(&self, request: &Request, extensions: &Extensions) {
+    /// Records the request, and takes its reply.
+    fn take(&self, request: &Request, extensions: &Extensions) -> Result<Reply> {
         let body = match request.body() {
             Some(body) => body.as_bytes().map(<[u8]>::to_vec),
             None => Some(Vec::new()),
@@ -115,20 +135,16 @@ impl Script {
             timeout: request.timeout().copied(),
             resend_count: ResendCount::of(extensions),
         };
-        self.state.received.lock().unwrap_or_else(PoisonError::into_inner).push(received);
-    }
-
-    fn next_reply(&self) -> Result<Reply> {
-        match &mut *self.state.replies.lock().unwrap_or_else(PoisonError::into_inner) {
+        locked(&self.state.received).push(received.clone());
+        match &self.state.replies {
             Replies::List(list) => {
-                list.pop_front().ok_or_else(|| Error::middleware(ScriptExhausted))
+                locked(list).pop_front().ok_or_else(|| Error::middleware(ScriptExhausted))
             }
-            Replies::Always(reply) => Ok(reply.clone()),
+            Replies::Made(make) => Ok(make(&received)),
         }
     }
 
-    async fn answer(&self, request: Request) -> Result<Response> {
-        let Reply { kind, after } = self.next_reply()?;
+    async fn answer(&self, Reply { kind, after }: Reply, request: Request) -> Result<Response> {
         let faults = &self.state.faults;
         let timeout = request.timeout().copied();
         let comes_in_time = timeout.is_none_or(|timeout| after < timeout);
@@ -139,8 +155,9 @@ impl Script {
             tokio::time::sleep(after).await;
         }
         match kind {
-            Kind::Response { status, headers, body } => {
+            Kind::Response { status, headers, body, is_cut } => {
                 let response = http::Response::builder().url(request.url().clone()).status(status);
+                let body = if is_cut { Body::wrap(Cut(Some(body.into()))) } else { body.into() };
                 let mut response = response.body(body).map_err(Error::middleware)?;
                 *response.headers_mut() = headers;
                 Ok(Response::from(response))
@@ -159,7 +176,7 @@ impl Middleware for Script {
         request: Request,
         extensions: &'ext mut Extensions,
         _next: Next<'next>,
-    ) -> std::pin::Pin<Box<dyn Future<Output = Result<Response>> + Send + 'call>>
+    ) -> Pin<Box<dyn Future<Output = Result<Response>> + Send + 'call>>
     where
         'script: 'call,
         'ext: 'call,
@@ -167,9 +184,30 @@ impl Middleware for Script {
         Self: 'call,
     {
         Box::pin(async move {
-            self.record(&request, extensions);
-            self.answer(request).await
+            let reply = self.take(&request, extensions)?;
+            self.answer(reply, request).await
         })
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A body whose connection ends after these bytes.
+struct Cut(Option<Bytes>);
+
+impl hyper::body::Body for Cut {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the script cuts the body");
+        let bytes = self.get_mut().0.take().filter(|bytes| !bytes.is_empty());
+        Poll::Ready(Some(bytes.map(Frame::data).ok_or_else(cut)))
     }
 }
 
