@@ -1,9 +1,11 @@
-//! The workload: servers that act, and fail in every way they can, by seeded chance; operations of
-//! mixed methods against them; and the record of what the servers did.
+//! The workload: operations of mixed methods against servers that act, and fail in every way they can,
+//! by seeded chance; and the record of what the servers did.
 //!
 //! It knows nothing of the crate, so that it judges any client alike.
 
-use std::io;
+#[path = "../support/faulty_server.rs"]
+mod faulty_server;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -15,12 +17,12 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};
-use tokio::net::{TcpListener, TcpStream};
+
+pub(crate) use faulty_server::Protocol;
+use faulty_server::{Arrival, Fate, NOBODY, Witness};
 
 /// Resolves to the server, or, by chance, to an address where nobody listens.
 const HOST: &str = "server.test";
-const NOBODY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 // What the operations did
 
@@ -43,13 +45,20 @@ impl Record {
         let operations = (0..operations).map(|_| Operation::default()).collect();
         Arc::new(Self { seed, operations, connections: AtomicUsize::new(0) })
     }
+}
 
-    fn act(&self, operation: usize) {
-        self.operations[operation].effects.fetch_add(1, Ordering::SeqCst);
+impl Witness for Record {
+    fn act(&self, arrival: &Arrival) {
+        self.operations[arrival.operation].effects.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// What becomes of this arrival of the operation: the same in each run of the seed.
-    fn fate(&self, operation: usize, fates: &[Fate]) -> Fate {
+    /// The same for each arrival of an operation in each run of the seed.
+    fn fate(&self, arrival: &Arrival) -> Fate {
+        let fates = match arrival.protocol {
+            Protocol::Http1 => HTTP1,
+            Protocol::Http2 => HTTP2,
+        };
+        let operation = arrival.operation;
         let arrival = self.operations[operation].arrivals.fetch_add(1, Ordering::SeqCst);
         let chance = (u64::try_from(operation).unwrap() << 8) | u64::from(arrival);
         let mut rng =
@@ -57,37 +66,12 @@ impl Record {
         if rng.random_bool(0.6) { Fate::Served } else { fates[rng.random_range(0..fates.len())] }
     }
 
-    /// Whether the next connection meets this, with a chance of one in `odds`.
     fn connection_meets(&self, odds: usize) -> bool {
         let connection = self.connections.fetch_add(1, Ordering::SeqCst);
         SmallRng::seed_from_u64(self.seed.wrapping_add(u64::try_from(connection).unwrap()))
             .random_range(0..odds)
             == 0
     }
-}
-
-/// What a server does with a request that it has begun to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Served,
-    // Over HTTP/1.1
-    CutWhileReading,
-    CutAfterReading,
-    CutAfterActing,
-    ResetAfterActing,
-    HalfAResponse,
-    BusyBeforeActing,
-    BusyAfterActing,
-    Rejected,
-    Silent,
-    RedirectedToNobody,
-    RedirectedToRejection,
-    // Over HTTP/2
-    Refused,
-    CancelledAfterActing,
-    FailedAfterActing,
-    ShutDownGracefully,
-    DroppedAfterActing,
 }
 
 const HTTP1: &[Fate] = &[
@@ -115,156 +99,6 @@ const HTTP2: &[Fate] = &[
     Fate::ShutDownGracefully,
     Fate::DroppedAfterActing,
 ];
-
-// The servers
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Http1,
-    Http2,
-}
-
-async fn start(
-    protocol: Protocol,
-    record: Arc<Record>,
-) -> (SocketAddr, tokio::task::JoinHandle<()>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let task = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let record = record.clone();
-            // Closed or reset before a byte is read.
-            if record.connection_meets(12) {
-                continue;
-            }
-            if record.connection_meets(12) {
-                stream.set_zero_linger().unwrap();
-                continue;
-            }
-            tokio::spawn(async move {
-                // The client may be gone: that is its business.
-                match protocol {
-                    Protocol::Http1 => drop(serve_http1(stream, address, &record).await),
-                    Protocol::Http2 => drop(serve_http2(stream, record).await),
-                }
-            });
-        }
-    });
-    (address, task)
-}
-
-/// The operation that a path names: `/op/17`.
-fn operation(path: &str) -> Option<usize> {
-    path.strip_prefix("/op/")?.parse().ok()
-}
-
-async fn serve_http1(stream: TcpStream, own: SocketAddr, record: &Record) -> io::Result<()> {
-    let mut stream = BufStream::new(stream);
-    loop {
-        let (mut request_line, mut length) = (String::new(), 0);
-        if stream.read_line(&mut request_line).await? == 0 {
-            return Ok(());
-        }
-        loop {
-            let mut line = String::new();
-            if stream.read_line(&mut line).await? == 0 {
-                return Ok(());
-            }
-            match line.to_ascii_lowercase().split_once(':') {
-                Some(("content-length", value)) => length = value.trim().parse().unwrap(),
-                Some(_) => {}
-                None => break,
-            }
-        }
-        let answer = |status: &str, more: &str| {
-            format!("HTTP/1.1 {status}\r\n{more}content-length: 2\r\n\r\nok")
-        };
-        let path = request_line.split(' ').nth(1).unwrap_or_default();
-        let Some(operation) = operation(path) else {
-            let rejected = answer("429 Too Many Requests", "");
-            stream.write_all(rejected.as_bytes()).await?;
-            stream.flush().await?;
-            continue;
-        };
-        let fate = record.fate(operation, HTTP1);
-        if fate == Fate::CutWhileReading {
-            return Ok(());
-        }
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).await?;
-        if fate == Fate::CutAfterReading {
-            return Ok(());
-        }
-        if !matches!(fate, Fate::BusyBeforeActing | Fate::Rejected) {
-            record.act(operation);
-        }
-        let response = match fate {
-            Fate::CutAfterActing => return Ok(()),
-            Fate::ResetAfterActing => return stream.get_ref().set_zero_linger(),
-            Fate::Silent => {
-                // Until the client has had enough.
-                while stream.read(&mut [0; 64]).await? > 0 {}
-                return Ok(());
-            }
-            Fate::HalfAResponse => {
-                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le").await?;
-                return stream.flush().await;
-            }
-            Fate::BusyBeforeActing | Fate::BusyAfterActing => answer("503 Busy", ""),
-            Fate::Rejected => answer("429 Too Many Requests", ""),
-            Fate::RedirectedToNobody => {
-                let location = format!("location: http://{NOBODY}:{}{path}\r\n", own.port());
-                answer("307 Temporary Redirect", &location)
-            }
-            Fate::RedirectedToRejection => answer("303 See Other", "location: /rejected\r\n"),
-            _ => answer("200 OK", ""),
-        };
-        stream.write_all(response.as_bytes()).await?;
-        stream.flush().await?;
-    }
-}
-
-async fn serve_http2(stream: TcpStream, record: Arc<Record>) -> Result<(), h2::Error> {
-    let mut connection = h2::server::handshake(stream).await?;
-    while let Some(request) = connection.accept().await {
-        let (request, mut respond) = request?;
-        let operation = operation(request.uri().path()).unwrap();
-        let fate = record.fate(operation, HTTP2);
-        match fate {
-            Fate::Refused => {
-                respond.send_reset(h2::Reason::REFUSED_STREAM);
-                continue;
-            }
-            Fate::DroppedAfterActing => {
-                record.act(operation);
-                return Ok(());
-            }
-            Fate::ShutDownGracefully => connection.graceful_shutdown(),
-            _ => {}
-        }
-        let record = record.clone();
-        tokio::spawn(async move {
-            // A head is enough to act on.
-            if fate != Fate::Rejected {
-                record.act(operation);
-            }
-            let mut body = request.into_body();
-            while let Some(Ok(chunk)) = body.data().await {
-                let _ = body.flow_control().release_capacity(chunk.len());
-            }
-            let status = match fate {
-                Fate::CancelledAfterActing => return respond.send_reset(h2::Reason::CANCEL),
-                Fate::FailedAfterActing => return respond.send_reset(h2::Reason::INTERNAL_ERROR),
-                Fate::Rejected => StatusCode::TOO_MANY_REQUESTS,
-                Fate::BusyAfterActing => StatusCode::SERVICE_UNAVAILABLE,
-                _ => StatusCode::OK,
-            };
-            let response = http::Response::builder().status(status).body(()).unwrap();
-            let _ = respond.send_response(response, true);
-        });
-    }
-    Ok(())
-}
 
 // The operations
 
@@ -317,7 +151,7 @@ impl Drop for Workload {
 impl Workload {
     pub(crate) async fn start(protocol: Protocol, seed: u64, operations: usize) -> Self {
         let record = Record::new(seed, operations);
-        let (address, server) = start(protocol, record.clone()).await;
+        let (address, server) = faulty_server::start(protocol, record.clone()).await;
         Self { protocol, record, address, server }
     }
 
