@@ -1,0 +1,142 @@
+//! The clients, which live as long as the soak.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, StatusCode};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+use reqwest_typed_retry::{
+    ApiProfile, Backoff, Cooldown, DeliveryProof, KeyFormat, MetricsObserver, RetryBudget,
+    RetryMiddleware, RetryPolicy, RetryPolicyBuilder, StatusSet,
+};
+
+use super::counts::{Observer, Sends};
+use super::faulty_server::{NOBODY, Protocol, Witness as _};
+use super::ledger::{ATTEMPT, Ledger};
+
+pub(crate) const MAX_ATTEMPTS: u32 = 5;
+const LONGEST_BACKOFF: Duration = Duration::from_millis(80);
+/// More than servers ask for, and its spread.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// With a proof; no limit but the number of attempts.
+    Proven,
+    /// Reads bodies; with a budget; makes keys for POST and PATCH.
+    Buffered,
+    /// Holds back what a server asks to be held back; with a budget and a deadline.
+    Cooled,
+    /// With the resends that reqwest makes by default, below us.
+    DefaultRetry,
+}
+
+pub(crate) const KINDS: [Kind; 4] =
+    [Kind::Proven, Kind::Buffered, Kind::Cooled, Kind::DefaultRetry];
+
+/// One client.
+pub(crate) struct Contestant {
+    pub(crate) kind: Kind,
+    pub(crate) protocol: Protocol,
+    pub(crate) client: ClientWithMiddleware,
+    /// The deadline of its policy.
+    pub(crate) deadline: Option<Duration>,
+    /// The longest that a call takes without any.
+    pub(crate) longest: Duration,
+}
+
+impl Contestant {
+    pub(crate) fn new(
+        kind: Kind,
+        protocol: Protocol,
+        attempt_timeout: Duration,
+        ledger: &Arc<Ledger>,
+    ) -> Self {
+        let deadline = (kind == Kind::Cooled).then_some(3 * attempt_timeout);
+        let base = policy().attempt_timeout(attempt_timeout).deadline(deadline);
+        let http = http(protocol, attempt_timeout, ledger);
+        let blind =
+            |http: reqwest::ClientBuilder| http.retry(reqwest::retry::never()).build().unwrap();
+        let (http, retry) = match kind {
+            Kind::Proven => {
+                // These servers reject before they act; but a redirect may lead to a 429, too.
+                let rejections = StatusSet::empty().with(StatusCode::TOO_MANY_REQUESTS);
+                let policy = base.not_processed_statuses(rejections).build().unwrap();
+                let (http, proof) = DeliveryProof::build(http).unwrap();
+                let retry = RetryMiddleware::builder(policy).delivery_proof(proof);
+                (http, retry.without_budget())
+            }
+            Kind::Buffered => {
+                let policy = base.generate_idempotency_keys(KeyFormat::Bare).build().unwrap();
+                let budget =
+                    RetryBudget::builder().capacity(20).refill_after(Duration::from_secs(1));
+                let retry = RetryMiddleware::builder(policy).budget(budget.build().unwrap());
+                (blind(http), retry.buffer_body(64 * 1024))
+            }
+            Kind::Cooled => {
+                let policy = base.profile(ApiProfile::openai()).build().unwrap();
+                let retry = RetryMiddleware::builder(policy).cooldown(Cooldown::by_origin());
+                (blind(http), retry)
+            }
+            Kind::DefaultRetry => {
+                let retry = RetryMiddleware::builder(base.build().unwrap()).without_budget();
+                (http.build().unwrap(), retry.wrap_errors())
+            }
+        };
+        let retry = retry
+            .attempt_header(HeaderName::from_static(ATTEMPT))
+            .observer(Observer)
+            .observer(MetricsObserver::new())
+            .build()
+            .unwrap();
+        let client = ClientBuilder::new(http).with(retry).with(Sends).build();
+        let longest = MAX_ATTEMPTS * (attempt_timeout + LONGEST_WAIT);
+        Self { kind, protocol, client, deadline, longest }
+    }
+}
+
+/// What is the same for all.
+pub(crate) fn policy() -> RetryPolicyBuilder {
+    let backoff = || Backoff::exponential(Duration::from_millis(5), LONGEST_BACKOFF).unwrap();
+    RetryPolicy::builder()
+        .max_attempts(MAX_ATTEMPTS)
+        .backoff(backoff())
+        .throttle_backoff(backoff())
+        .honour_idempotency_keys(true)
+}
+
+fn http(
+    protocol: Protocol,
+    read_timeout: Duration,
+    ledger: &Arc<Ledger>,
+) -> reqwest::ClientBuilder {
+    let http = reqwest::Client::builder()
+        .no_proxy()
+        .dns_resolver(Resolver(ledger.clone()))
+        .connect_timeout(read_timeout)
+        .read_timeout(read_timeout)
+        // At rest there is no connection, and so no task.
+        .pool_idle_timeout(Duration::from_millis(200));
+    match protocol {
+        Protocol::Http1 => http,
+        Protocol::Http2 => http.http2_prior_knowledge(),
+    }
+}
+
+/// Sends one connection in ten to nobody, and does not know one in forty.
+struct Resolver(Arc<Ledger>);
+
+impl Resolve for Resolver {
+    fn resolve(&self, _: Name) -> Resolving {
+        if self.0.connection_meets(40) {
+            let unknown = io::Error::from(io::ErrorKind::NotFound);
+            return Box::pin(std::future::ready(Err(unknown.into())));
+        }
+        let ip = if self.0.connection_meets(10) { NOBODY } else { Ipv4Addr::LOCALHOST };
+        let address: Addrs = Box::new([SocketAddr::new(IpAddr::V4(ip), 0)].into_iter());
+        Box::pin(std::future::ready(Ok(address)))
+    }
+}
