@@ -18,7 +18,7 @@ use reqwest_typed_retry::{
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::clients::{Contestant, policy};
+use super::clients::{Contestant, MAX_ATTEMPTS, policy};
 use super::counts::{CALL, CallCounts, Histories, get};
 use super::plan::{Leaving, Limit, Plan, Upload};
 use super::world::World;
@@ -194,18 +194,22 @@ async fn exchange(world: Arc<World>, contestant: Arc<Contestant>, plan: Plan) ->
 
 async fn single(world: &World, contestant: &Contestant, plan: Plan, report: &mut Report) {
     let request = plan.request(contestant, world);
-    let own = match plan.limit {
-        Limit::None => contestant.deadline,
+    let own = contestant.deadline.filter(|_| !plan.is_patient);
+    let bound = match plan.limit {
+        Limit::None => own,
         Limit::OfRequest(deadline) => Some(deadline), // in place of the policy's
-        Limit::OfScope(deadline) => Some(contestant.deadline.unwrap_or(deadline).min(deadline)),
+        Limit::OfScope(deadline) => Some(own.unwrap_or(deadline).min(deadline)),
     };
-    let bound = own.unwrap_or(contestant.longest).min(contestant.longest);
+    let bound = match bound {
+        Some(deadline) => Bound { time: deadline, attempts: 1 }, // it cuts the last one
+        None => Bound { time: contestant.longest, attempts: MAX_ATTEMPTS },
+    };
     let result = send(request, bound, world, plan, report).await;
     if let (Some(response), true) = (result, plan.reads_body) {
         let started = Instant::now();
         drop(response.bytes().await); // it may be cut
         // reqwest counts from the beginning of the attempt.
-        report.is_late(started, world.attempt_timeout, world, plan);
+        report.is_late(started, Bound { time: world.attempt_timeout, attempts: 1 }, world, plan);
     }
 }
 
@@ -215,21 +219,22 @@ async fn session(world: &World, contestant: &Contestant, plan: Plan, report: &mu
         Limit::None => 3 * world.attempt_timeout,
         Limit::OfRequest(deadline) | Limit::OfScope(deadline) => deadline,
     };
-    let head_timeout = world.attempt_timeout.min(deadline);
-    let policy = policy().head_timeout(head_timeout).deadline(deadline).build().unwrap();
-    let session = SharedSession::new(policy);
+    // These bodies are short: a limit may hold for them, too.
+    let limit = world.attempt_timeout.min(deadline);
+    let policy = policy().head_timeout(limit).attempt_timeout(limit).deadline(deadline);
+    let session = SharedSession::new(policy.build().unwrap());
     let started = Instant::now();
     loop {
         let request = plan.request(contestant, world).retry_session(&session);
         let left = deadline.saturating_sub(started.elapsed());
+        let left = Bound { time: left, attempts: 1 };
         let Some(response) = send(request, left, world, plan, report).await else { break };
         if response.status() != StatusCode::OK {
             break;
         }
         let reading = Instant::now();
         let read = response.bytes().await;
-        // The client's own read timeout, from one frame to the next: the server sends two at most.
-        report.is_late(reading, 3 * world.attempt_timeout, world, plan);
+        report.is_late(reading, Bound { time: world.attempt_timeout, attempts: 1 }, world, plan);
         let Err(cut) = read else { break };
         let before = CALL.with(|call| get(&call.resends));
         report.histories.cuts += 1;
@@ -249,7 +254,7 @@ async fn session(world: &World, contestant: &Contestant, plan: Plan, report: &mu
 /// Sends, and holds what was told against the history.
 async fn send(
     request: RequestBuilder,
-    bound: Duration,
+    bound: Bound,
     world: &World,
     plan: Plan,
     report: &mut Report,
@@ -325,11 +330,19 @@ fn expected(history: &RetryHistory) -> (u64, u64) {
     (u64::from(gives_up), u64::from(!gives_up && is_well && history.resends() > 0))
 }
 
+/// How long something may take, and how many attempts that covers.
+#[derive(Clone, Copy)]
+struct Bound {
+    time: Duration,
+    attempts: u32,
+}
+
 impl Report {
-    fn is_late(&mut self, started: Instant, bound: Duration, world: &World, plan: Plan) {
-        let late = started.elapsed().saturating_sub(bound);
+    fn is_late(&mut self, started: Instant, bound: Bound, world: &World, plan: Plan) {
+        let late = started.elapsed().saturating_sub(bound.time);
         self.late = self.late.max(late);
-        let slack = world.slack();
+        // On a busy machine everything is late, an attempt and its wait a few times.
+        let slack = Duration::from_secs(1) + 3 * bound.attempts * world.lag();
         if late > slack {
             world.ledger.broken(|| format!("{late:?} late, of {slack:?}: {plan:?}"));
         }

@@ -46,6 +46,8 @@ pub(crate) struct Contestant {
     pub(crate) deadline: Option<Duration>,
     /// The longest that a call takes without any.
     pub(crate) longest: Duration,
+    /// Its policy, with nothing but a deadline to end an attempt soon.
+    pub(crate) patient: RetryPolicy,
 }
 
 impl Contestant {
@@ -56,35 +58,35 @@ impl Contestant {
         ledger: &Arc<Ledger>,
     ) -> Self {
         let deadline = (kind == Kind::Cooled).then_some(3 * attempt_timeout);
-        let base = policy().attempt_timeout(attempt_timeout).deadline(deadline);
+        let policy = policy().attempt_timeout(attempt_timeout).deadline(deadline);
+        // These servers reject before they act; but a redirect may lead to a 429, too.
+        let rejections = StatusSet::empty().with(StatusCode::TOO_MANY_REQUESTS);
+        let policy = match kind {
+            Kind::Proven => policy.not_processed_statuses(rejections),
+            Kind::Buffered => policy.generate_idempotency_keys(KeyFormat::Bare),
+            Kind::Cooled => policy.profile(ApiProfile::openai()),
+            Kind::DefaultRetry => policy,
+        };
+        let policy = policy.build().unwrap();
+        let patient = policy.to_builder().attempt_timeout(20 * attempt_timeout).deadline(None);
+        let retry = RetryMiddleware::builder(policy);
         let http = http(protocol, attempt_timeout, ledger);
-        let blind =
-            |http: reqwest::ClientBuilder| http.retry(reqwest::retry::never()).build().unwrap();
+        let never = reqwest::retry::never;
         let (http, retry) = match kind {
             Kind::Proven => {
-                // These servers reject before they act; but a redirect may lead to a 429, too.
-                let rejections = StatusSet::empty().with(StatusCode::TOO_MANY_REQUESTS);
-                let policy = base.not_processed_statuses(rejections).build().unwrap();
                 let (http, proof) = DeliveryProof::build(http).unwrap();
-                let retry = RetryMiddleware::builder(policy).delivery_proof(proof);
-                (http, retry.without_budget())
+                (http, retry.delivery_proof(proof).without_budget())
             }
             Kind::Buffered => {
-                let policy = base.generate_idempotency_keys(KeyFormat::Bare).build().unwrap();
-                let budget =
-                    RetryBudget::builder().capacity(20).refill_after(Duration::from_secs(1));
-                let retry = RetryMiddleware::builder(policy).budget(budget.build().unwrap());
-                (blind(http), retry.buffer_body(64 * 1024))
+                let budget = RetryBudget::builder().capacity(20);
+                let budget = budget.refill_after(Duration::from_secs(1)).build().unwrap();
+                let retry = retry.budget(budget).buffer_body(64 * 1024);
+                (http.retry(never()).build().unwrap(), retry)
             }
             Kind::Cooled => {
-                let policy = base.profile(ApiProfile::openai()).build().unwrap();
-                let retry = RetryMiddleware::builder(policy).cooldown(Cooldown::by_origin());
-                (blind(http), retry)
+                (http.retry(never()).build().unwrap(), retry.cooldown(Cooldown::by_origin()))
             }
-            Kind::DefaultRetry => {
-                let retry = RetryMiddleware::builder(base.build().unwrap()).without_budget();
-                (http.build().unwrap(), retry.wrap_errors())
-            }
+            Kind::DefaultRetry => (http.build().unwrap(), retry.without_budget().wrap_errors()),
         };
         let retry = retry
             .attempt_header(HeaderName::from_static(ATTEMPT))
@@ -94,7 +96,7 @@ impl Contestant {
             .unwrap();
         let client = ClientBuilder::new(http).with(retry).with(Sends).build();
         let longest = MAX_ATTEMPTS * (attempt_timeout + LONGEST_WAIT);
-        Self { kind, protocol, client, deadline, longest }
+        Self { kind, protocol, client, deadline, longest, patient: patient.build().unwrap() }
     }
 }
 
@@ -110,14 +112,13 @@ pub(crate) fn policy() -> RetryPolicyBuilder {
 
 fn http(
     protocol: Protocol,
-    read_timeout: Duration,
+    connect_timeout: Duration,
     ledger: &Arc<Ledger>,
 ) -> reqwest::ClientBuilder {
     let http = reqwest::Client::builder()
         .no_proxy()
         .dns_resolver(Resolver(ledger.clone()))
-        .connect_timeout(read_timeout)
-        .read_timeout(read_timeout)
+        .connect_timeout(connect_timeout)
         // At rest there is no connection, and so no task.
         .pool_idle_timeout(Duration::from_millis(200));
     match protocol {

@@ -81,6 +81,8 @@ pub(crate) struct Plan {
     pub(crate) is_session: bool,
     pub(crate) reads_body: bool,
     pub(crate) sends_once: bool,
+    /// Whether nothing but its deadline ends an attempt soon.
+    pub(crate) is_patient: bool,
 }
 
 impl Plan {
@@ -110,6 +112,8 @@ impl Plan {
             1 => Limit::OfScope(up_to(rng, 3 * longest)),
             _ => Limit::None,
         };
+        let is_session = is_read && rng.random_bool(0.3);
+        let is_patient = limit != Limit::None && !is_session && rng.random_bool(0.5);
         Self {
             operation: world.ledger.begin(contestant.kind == Kind::DefaultRetry),
             class,
@@ -117,8 +121,9 @@ impl Plan {
             leaving,
             limit,
             shares_token: rng.random_bool(0.2),
-            is_session: is_read && rng.random_bool(0.3),
-            reads_body: rng.random_bool(0.7),
+            is_session,
+            is_patient,
+            reads_body: !is_patient && rng.random_bool(0.7),
             sends_once: rng.random_bool(0.03),
         }
     }
@@ -142,6 +147,9 @@ impl Plan {
         }
         if let (Limit::OfRequest(deadline), false) = (self.limit, self.is_session) {
             request = request.retry_deadline(deadline);
+        }
+        if self.is_patient {
+            request = request.retry_policy(contestant.patient.clone());
         }
         if self.sends_once && !self.is_session {
             request = request.no_retry();

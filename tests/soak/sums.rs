@@ -96,7 +96,7 @@ pub(crate) fn assert_flat(thirds: &[Third]) {
 }
 
 /// What maps and buffers may grow by, at some time.
-const SPARE: i64 = 32 * 1_024;
+const SPARE: i64 = 16 * 1_024;
 
 pub(crate) fn print(world: &World, totals: &Totals, tally: &Tally, thirds: &[Third]) {
     let Totals { in_histories: told, .. } = totals;
