@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clients::{Contestant, MAX_ATTEMPTS, policy};
 use super::counts::{CALL, CallCounts, Histories, get};
-use super::plan::{Leaving, Limit, Plan, Upload};
+use super::plan::{Ends, Leaving, Limit, Plan, Upload};
 use super::world::World;
 
 /// Makes one call, and checks it. The generator decides all that is this side's choice.
@@ -71,6 +72,9 @@ fn settle(
     records: &[AttemptRecord],
     report: Option<&Report>,
 ) {
+    if get(&counts.sent_after_cancel) > 0 {
+        world.ledger.broken(|| format!("sent after it was cancelled: {plan:?}"));
+    }
     let attempts = u64::try_from(records.len()).unwrap();
     let (resends, sends) = (get(&counts.resends), get(&counts.sends));
     let (gave_up, recovered) = (get(&counts.gave_up), get(&counts.recovered));
@@ -184,6 +188,7 @@ async fn exchange(world: Arc<World>, contestant: Arc<Contestant>, plan: Plan) ->
         Some(token) => {
             let cancel = async {
                 sleep(leaves).await;
+                CALL.with(|call| call.is_cancelled.store(true, Ordering::SeqCst));
                 token.cancel();
             };
             join(work, cancel).await;
@@ -194,13 +199,18 @@ async fn exchange(world: Arc<World>, contestant: Arc<Contestant>, plan: Plan) ->
 
 async fn single(world: &World, contestant: &Contestant, plan: Plan, report: &mut Report) {
     let request = plan.request(contestant, world);
-    let own = contestant.deadline.filter(|_| !plan.is_patient);
+    let own = contestant.deadline.filter(|_| plan.ends == Ends::Policy);
     let bound = match plan.limit {
         Limit::None => own,
         Limit::OfRequest(deadline) => Some(deadline), // in place of the policy's
         Limit::OfScope(deadline) => Some(own.unwrap_or(deadline).min(deadline)),
     };
     let bound = match bound {
+        // It ends the wait, or what follows the attempt.
+        None if plan.ends == Ends::Token => {
+            let Leaving::Token(after) = plan.leaving else { unreachable!() };
+            Bound { time: after + world.attempt_timeout, attempts: 1 }
+        }
         Some(deadline) => Bound { time: deadline, attempts: 1 }, // it cuts the last one
         None => Bound { time: contestant.longest, attempts: MAX_ATTEMPTS },
     };
@@ -289,10 +299,11 @@ async fn send(
         broken("other resends were told of");
     }
     let attempts = u64::try_from(history.attempts().len()).unwrap();
-    let not_made = attempts - (get(&counts.sends) - sends);
+    let sends = get(&counts.sends) - sends;
+    let not_made = attempts.saturating_sub(sends);
     let has_factory = matches!(plan.upload, Upload::Factory { .. });
-    if not_made > u64::from(has_factory) {
-        broken("an attempt was not sent");
+    if sends > attempts || not_made > u64::from(has_factory) {
+        broken("not every attempt was sent once");
     }
     if let Ok(response) = &result {
         let last = history.attempts().last().and_then(|last| last.outcome().status());

@@ -48,6 +48,8 @@ pub(crate) struct Contestant {
     pub(crate) longest: Duration,
     /// Its policy, with nothing but a deadline to end an attempt soon.
     pub(crate) patient: RetryPolicy,
+    /// Its policy, with nothing but a cancellation to end a wait soon.
+    pub(crate) waiting: RetryPolicy,
 }
 
 impl Contestant {
@@ -69,6 +71,10 @@ impl Contestant {
         };
         let policy = policy.build().unwrap();
         let patient = policy.to_builder().attempt_timeout(20 * attempt_timeout).deadline(None);
+        let hours = Backoff::constant(Duration::from_secs(7_200));
+        let waiting = policy.to_builder().backoff(hours.clone()).throttle_backoff(hours);
+        let (patient, waiting) =
+            (patient.build().unwrap(), waiting.deadline(None).build().unwrap());
         let retry = RetryMiddleware::builder(policy);
         let http = http(protocol, attempt_timeout, ledger);
         let never = reqwest::retry::never;
@@ -96,7 +102,7 @@ impl Contestant {
             .unwrap();
         let client = ClientBuilder::new(http).with(retry).with(Sends).build();
         let longest = MAX_ATTEMPTS * (attempt_timeout + LONGEST_WAIT);
-        Self { kind, protocol, client, deadline, longest, patient: patient.build().unwrap() }
+        Self { kind, protocol, client, deadline, longest, patient, waiting }
     }
 }
 

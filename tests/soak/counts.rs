@@ -1,7 +1,7 @@
 //! What the client's side counts, three times: the histories, an observer, the metrics.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -29,6 +29,9 @@ pub(crate) struct CallCounts {
     pub(crate) recovered: AtomicU32,
     pub(crate) sent: Mutex<Attempts>,
     pub(crate) sends: AtomicU32,
+    /// By its own token.
+    pub(crate) is_cancelled: AtomicBool,
+    pub(crate) sent_after_cancel: AtomicU32,
 }
 
 fn add(count: &AtomicU32) {
@@ -79,6 +82,9 @@ impl Middleware for Sends {
         CALL.with(|call| {
             call.sent.lock().unwrap().add(number);
             add(&call.sends);
+            if call.is_cancelled.load(Ordering::SeqCst) {
+                add(&call.sent_after_cancel);
+            }
         });
         next.run(request, extensions).await
     }

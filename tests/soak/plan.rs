@@ -69,6 +69,16 @@ pub(crate) enum Limit {
     OfScope(Duration),
 }
 
+/// What ends a call soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    Policy,
+    /// Nothing but its deadline.
+    Deadline,
+    /// Nothing but its token, once it waits.
+    Token,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) operation: usize,
@@ -81,8 +91,7 @@ pub(crate) struct Plan {
     pub(crate) is_session: bool,
     pub(crate) reads_body: bool,
     pub(crate) sends_once: bool,
-    /// Whether nothing but its deadline ends an attempt soon.
-    pub(crate) is_patient: bool,
+    pub(crate) ends: Ends,
 }
 
 impl Plan {
@@ -113,7 +122,12 @@ impl Plan {
             _ => Limit::None,
         };
         let is_session = is_read && rng.random_bool(0.3);
-        let is_patient = limit != Limit::None && !is_session && rng.random_bool(0.5);
+        let ends = match (limit, leaving) {
+            _ if is_session || rng.random_bool(0.5) => Ends::Policy,
+            (Limit::None, Leaving::Token(_)) => Ends::Token,
+            (Limit::None, _) => Ends::Policy,
+            _ => Ends::Deadline,
+        };
         Self {
             operation: world.ledger.begin(contestant.kind == Kind::DefaultRetry),
             class,
@@ -122,8 +136,8 @@ impl Plan {
             limit,
             shares_token: rng.random_bool(0.2),
             is_session,
-            is_patient,
-            reads_body: !is_patient && rng.random_bool(0.7),
+            ends,
+            reads_body: ends != Ends::Deadline && rng.random_bool(0.7),
             sends_once: rng.random_bool(0.03),
         }
     }
@@ -148,9 +162,11 @@ impl Plan {
         if let (Limit::OfRequest(deadline), false) = (self.limit, self.is_session) {
             request = request.retry_deadline(deadline);
         }
-        if self.is_patient {
-            request = request.retry_policy(contestant.patient.clone());
-        }
+        request = match self.ends {
+            Ends::Policy => request,
+            Ends::Deadline => request.retry_policy(contestant.patient.clone()),
+            Ends::Token => request.retry_policy(contestant.waiting.clone()),
+        };
         if self.sends_once && !self.is_session {
             request = request.no_retry();
         }
