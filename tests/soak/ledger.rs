@@ -41,6 +41,7 @@ struct Slot {
     operation: usize,
     is_used: bool,
     in_flight: bool,
+    is_http2: bool,
     /// Whether reqwest itself may send an attempt again.
     resends_below: bool,
     // What the servers saw
@@ -64,8 +65,8 @@ pub(crate) struct Tally {
     /// Arrivals of an attempt that had arrived already.
     pub(crate) again: u64,
     pub(crate) effects: u64,
-    /// Attempts that never arrived, by how they ended.
-    pub(crate) never_arrived: BTreeMap<&'static str, u64>,
+    /// Attempts that never arrived, by how they ended: over HTTP/1.1 and HTTP/2.
+    pub(crate) never_arrived: BTreeMap<&'static str, [u64; 2]>,
     pub(crate) proven: u64,
 }
 
@@ -151,8 +152,8 @@ impl Ledger {
         assert!(broken.is_empty(), "seed {}:\n{}", self.seed, broken.join("\n"));
     }
 
-    /// A new operation, and whether reqwest itself may send its attempts again.
-    pub(crate) fn begin(&self, resends_below: bool) -> usize {
+    /// A new operation: over which protocol, and whether reqwest itself may send its attempts again.
+    pub(crate) fn begin(&self, is_http2: bool, resends_below: bool) -> usize {
         loop {
             let operation = self.next.fetch_add(1, Ordering::SeqCst);
             let slot = &mut *self.slot(operation).lock().unwrap();
@@ -160,8 +161,14 @@ impl Ledger {
                 continue;
             }
             self.check(slot);
-            let (is_used, in_flight) = (true, true);
-            *slot = Slot { operation, is_used, in_flight, resends_below, ..Slot::default() };
+            *slot = Slot {
+                operation,
+                is_used: true,
+                in_flight: true,
+                is_http2,
+                resends_below,
+                ..Slot::default()
+            };
             return operation;
         }
     }
@@ -219,7 +226,8 @@ impl Ledger {
                 broken("arrived, and was never sent", number);
             }
             if slot.sent.has(number) && !arrived {
-                *tally.never_arrived.entry(label(outcome)).or_default() += 1;
+                let by_protocol = tally.never_arrived.entry(label(outcome)).or_default();
+                by_protocol[usize::from(slot.is_http2)] += 1;
                 if !may_be_lost(outcome) {
                     broken("never arrived, for no known cause", number);
                 }

@@ -15,6 +15,7 @@ use reqwest_middleware::RequestBuilder;
 use reqwest_typed_retry::{IdempotencyKey, KeyFormat, ReplayBody, RetryRequestExt as _};
 
 use super::clients::{Contestant, Kind};
+use super::faulty_server::Protocol;
 use super::world::World;
 
 /// What kind of request the operation is.
@@ -128,8 +129,9 @@ impl Plan {
             (Limit::None, _) => Ends::Policy,
             _ => Ends::Deadline,
         };
+        let is_http2 = contestant.protocol == Protocol::Http2;
         Self {
-            operation: world.ledger.begin(contestant.kind == Kind::DefaultRetry),
+            operation: world.ledger.begin(is_http2, contestant.kind == Kind::DefaultRetry),
             class,
             upload,
             leaving,

@@ -44,7 +44,7 @@ pub(crate) fn assert_add_up(totals: &Totals, metrics: &Metrics) {
 
 /// What was sent against what the servers saw. All is settled: nothing is on its way any more.
 pub(crate) fn assert_arrivals_add_up(ledger: &Ledger, totals: &Totals, tally: &Tally) {
-    let lost = tally.never_arrived.values().sum::<u64>();
+    let lost = tally.never_arrived.values().flatten().sum::<u64>();
     assert_eq!(tally.operations, totals.calls);
     assert_eq!(tally.sent, totals.sends, "each attempt is sent once");
     assert_eq!(tally.sent, tally.arrived + lost);
@@ -122,7 +122,7 @@ pub(crate) fn print(world: &World, totals: &Totals, tally: &Tally, thirds: &[Thi
     println!("budget exhausted       | {}", totals.budget_exhausted);
     println!("all attempts used      | {}", totals.out_of_attempts);
     println!("arrivals               | {} + {} by reqwest itself", tally.arrived, tally.again);
-    println!("never arrived          | {never_arrived:?}");
+    println!("never arrived (h1, h2) | {never_arrived:?}");
     println!("proven                 | {}", tally.proven);
     println!("effects                | {}", tally.effects);
     println!("deduplicated by key    | {}", get(&world.ledger.deduplicated));
