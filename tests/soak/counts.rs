@@ -1,13 +1,11 @@
-//! What the client's side counts, three times: the histories, an observer, the metrics.
+//! What the client's side counts: by its histories, and by an observer. (The metrics are in `recorder`.)
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use http::Extensions;
-use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
 use reqwest_typed_retry::{AttemptRecord, ObservedCall, RetryHistory, RetryObserver};
@@ -118,7 +116,9 @@ pub(crate) struct Totals {
     pub(crate) ended_by_deadline: u64,
     pub(crate) budget_exhausted: u64,
     pub(crate) out_of_attempts: u64,
-    /// The most that a call was late.
+    /// The most that a call was late, which a deadline, a timeout or a cancellation was to end.
+    pub(crate) latest_of_deadline: Duration,
+    /// The most that another was late.
     pub(crate) latest: Duration,
 }
 
@@ -157,42 +157,5 @@ impl std::ops::AddAssign for Histories {
         self.cuts_resent += other.cuts_resent;
         self.cuts_given_up += other.cuts_given_up;
         self.not_made += other.not_made;
-    }
-}
-
-/// The sums of the metrics, by their names.
-pub(crate) struct Metrics {
-    snapshotter: &'static Snapshotter,
-    sums: HashMap<String, u64>,
-}
-
-impl Metrics {
-    /// Of this process, from now on.
-    pub(crate) fn new() -> Self {
-        static SNAPSHOTTER: OnceLock<Snapshotter> = OnceLock::new();
-        let snapshotter = SNAPSHOTTER.get_or_init(|| {
-            let recorder = DebuggingRecorder::new();
-            let snapshotter = recorder.snapshotter();
-            recorder.install().unwrap();
-            snapshotter
-        });
-        drop(snapshotter.snapshot());
-        Self { snapshotter, sums: HashMap::new() }
-    }
-
-    /// Takes what has been counted since, so that it is not kept there.
-    pub(crate) fn collect(&mut self) {
-        for (key, _, _, value) in self.snapshotter.snapshot().into_vec() {
-            let count = match value {
-                DebugValue::Counter(count) => count,
-                DebugValue::Histogram(values) => values.len().try_into().unwrap(),
-                DebugValue::Gauge(_) => 0,
-            };
-            *self.sums.entry(key.key().name().to_owned()).or_default() += count;
-        }
-    }
-
-    pub(crate) fn sum(&self, name: &str) -> u64 {
-        self.sums.get(&format!("http_client_retry_{name}")).copied().unwrap_or(0)
     }
 }

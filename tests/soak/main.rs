@@ -21,6 +21,7 @@ mod faulty_server;
 mod ledger;
 mod memory;
 mod plan;
+mod recorder;
 mod sums;
 mod world;
 
@@ -30,8 +31,8 @@ use std::time::{Duration, Instant};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::sync::Mutex;
 
-use counts::Metrics;
 use memory::{Third, of_process};
+use recorder::Metrics;
 use world::{Size, World, alive_tasks, assert_tasks_end};
 
 #[global_allocator]
@@ -49,11 +50,10 @@ async fn soak(size: Size) {
     let seed = setting("SOAK_SEED", 1);
     println!("seed {seed}, {size:?}");
     let (started, tasks) = (Instant::now(), alive_tasks());
-    let mut metrics = Metrics::new();
+    let metrics = Metrics::new();
     let world = World::start(seed, size).await;
     for number in 0..=size.rounds {
         world.round(number, size).await;
-        metrics.collect(); // so that it keeps nothing
         world.samples.at_rest(world.calls());
         sums::assert_add_up(&world.totals.lock().unwrap(), &metrics);
     }

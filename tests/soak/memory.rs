@@ -62,7 +62,7 @@ impl Samples {
         let (time, _) = size.round;
         let most = (2 * time.as_millis() / size.sample_every.as_millis()).max(1_000);
         let loaded = Vec::with_capacity(most.try_into().unwrap());
-        let rounds = Vec::with_capacity(size.rounds.try_into().unwrap());
+        let rounds = Vec::with_capacity((size.rounds + 1).try_into().unwrap()); // the first one, too
         let taken = Mutex::new(Taken { loaded, rounds });
         Arc::new(Self { is_loaded: AtomicBool::new(false), taken })
     }

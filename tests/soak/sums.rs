@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::counts::{Metrics, Totals};
+use super::counts::Totals;
 use super::ledger::{Ledger, Tally};
 use super::memory::Third;
+use super::recorder::Metrics;
 use super::world::World;
 
 fn get(count: &AtomicU64) -> u64 {
@@ -96,7 +97,7 @@ pub(crate) fn assert_flat(thirds: &[Third]) {
 }
 
 /// What maps and buffers may grow by, at some time.
-const SPARE: i64 = 16 * 1_024;
+const SPARE: i64 = 8 * 1_024;
 
 pub(crate) fn print(world: &World, totals: &Totals, tally: &Tally, thirds: &[Third]) {
     let Totals { in_histories: told, .. } = totals;
@@ -128,7 +129,9 @@ pub(crate) fn print(world: &World, totals: &Totals, tally: &Tally, thirds: &[Thi
     println!("deduplicated by key    | {}", get(&world.ledger.deduplicated));
     println!("duplicates             | {}", get(&world.ledger.duplicates));
     println!("connections unread     | {}", get(&world.ledger.closed_unread));
-    println!("latest call, timer lag | {:?}, {:?}", totals.latest, world.lag());
+    println!("latest of a deadline   | {:?}", totals.latest_of_deadline);
+    println!("latest without one     | {:?}", totals.latest);
+    println!("timers late by up to   | {:?}", world.lag());
     for (number, third) in thirds.iter().enumerate() {
         let Third { mean, max, at_rest, .. } = third;
         println!(

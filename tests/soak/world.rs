@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
@@ -117,6 +117,9 @@ impl World {
             let seed = self.seed ^ chance.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             workers.spawn(async move {
                 let mut rng = SmallRng::seed_from_u64(seed);
+                // Not all at once.
+                let at_most = world.attempt_timeout.as_micros().try_into().unwrap();
+                sleep(Duration::from_micros(rng.random_range(0..at_most))).await;
                 while !is_over.load(Ordering::Relaxed) {
                     calls::call(&world, &mut rng).await;
                 }
