@@ -20,7 +20,7 @@ use super::ledger::{ATTEMPT, Ledger};
 pub(crate) const MAX_ATTEMPTS: u32 = 5;
 const LONGEST_BACKOFF: Duration = Duration::from_millis(80);
 /// More than servers ask for, and its spread.
-const LONGEST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_millis(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -84,7 +84,7 @@ impl Contestant {
                 (http, retry.delivery_proof(proof).without_budget())
             }
             Kind::Buffered => {
-                let budget = RetryBudget::builder().capacity(20);
+                let budget = RetryBudget::builder().capacity(5).refill_per_answer(0.1);
                 let budget = budget.refill_after(Duration::from_secs(1)).build().unwrap();
                 let retry = retry.budget(budget).buffer_body(64 * 1024);
                 (http.retry(never()).build().unwrap(), retry)

@@ -122,7 +122,7 @@ impl Plan {
             1 => Limit::OfScope(up_to(rng, 3 * longest)),
             _ => Limit::None,
         };
-        let is_session = is_read && rng.random_bool(0.3);
+        let is_session = is_read && rng.random_bool(0.5);
         let ends = match (limit, leaving) {
             _ if is_session || rng.random_bool(0.5) => Ends::Policy,
             (Limit::None, Leaving::Token(_)) => Ends::Token,

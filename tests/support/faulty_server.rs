@@ -89,7 +89,7 @@ pub(crate) enum Fate {
 /// How long a slow answer takes.
 const SLOWLY: Duration = Duration::from_millis(60);
 /// How long a server asks to be left alone, in milliseconds.
-const A_WHILE: &str = "40";
+const A_WHILE: &str = "100";
 
 /// The answer of a fate that has one.
 struct Answer {
