@@ -8,7 +8,7 @@
 #![cfg(feature = "http2")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
-//mod bodies;
+mod bodies;
 //mod cancelled;
 mod clock;
 //mod compressed;
@@ -16,11 +16,11 @@ mod clock;
 mod dates;
 mod delays;
 //mod frames;
-//mod heads;
+mod heads;
 #[path = "../support/held_clock.rs"]
 mod held_clock;
 //mod http2;
-//mod informational;
+mod informational;
 //mod liars;
 //mod logs;
 //mod origins;

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::clock::Clock;
 
 /// Far more than any client reads, and than all buffers of a connection hold.
-const TOO_MUCH: u64 = 256 * 1_024 * 1_024;
+const TOO_MUCH: u64 = 128 * 1_024 * 1_024;
 
 /// Longer than any test takes.
 const AT_MOST: Duration = Duration::from_secs(60);
@@ -25,6 +25,7 @@ struct Counts {
     connections: AtomicUsize,
     requests: AtomicUsize,
     written: AtomicU64,
+    ended: AtomicUsize,
 }
 
 impl Counts {
@@ -33,6 +34,7 @@ impl Counts {
             connections: self.connections.load(Ordering::SeqCst),
             requests: self.requests.load(Ordering::SeqCst),
             written: self.written.load(Ordering::SeqCst),
+            ended: self.ended.load(Ordering::SeqCst),
         }
     }
 }
@@ -45,6 +47,8 @@ pub(crate) struct Seen {
     pub(crate) requests: usize,
     /// Bytes, of all connections.
     pub(crate) written: u64,
+    /// Connections that have ended.
+    pub(crate) ended: usize,
 }
 
 /// What serves a connection. It ends with the connection, which the client may close at any time.
@@ -56,7 +60,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start<F>(clock: &Clock, serve: fn(Connection) -> F) -> Self
+    pub(crate) fn start<F>(
+        clock: &Clock,
+        serve: impl Fn(Connection) -> F + Copy + Send + 'static,
+    ) -> Self
     where
         F: Future<Output = io::Result<()>> + Send + 'static,
     {
@@ -89,7 +96,7 @@ impl Server {
 async fn accept<F>(
     listener: TcpListener,
     mut ends: oneshot::Receiver<()>,
-    serve: fn(Connection) -> F,
+    serve: impl Fn(Connection) -> F + Copy + Send + 'static,
     clock: Clock,
     counts: Arc<Counts>,
 ) where
@@ -120,9 +127,11 @@ async fn accept<F>(
             buffer: Vec::new(),
             wrote: 0,
         };
+        let counts = counts.clone();
         connections.spawn(async move {
             // The client may leave at any time.
             let served = tokio::time::timeout(AT_MOST, serve(connection)).await;
+            counts.ended.fetch_add(1, Ordering::SeqCst);
             assert!(served.is_ok(), "a connection is held without an end");
         });
     }
@@ -190,7 +199,10 @@ impl Connection {
         self.stream.write_all(bytes).await?;
         self.wrote += bytes.len() as u64;
         self.counts.written.fetch_add(bytes.len() as u64, Ordering::SeqCst);
-        assert!(self.wrote < TOO_MUCH, "read without a bound");
+        if self.wrote > TOO_MUCH {
+            self.pass();
+            panic!("read without a bound");
+        }
         Ok(())
     }
 
@@ -198,6 +210,14 @@ impl Connection {
     pub(crate) async fn flood(&mut self, piece: impl AsRef<[u8]>) -> io::Result<()> {
         loop {
             self.write(&piece).await?;
+        }
+    }
+
+    /// Writes it again and again, with pauses in which the client is through with it, until the client leaves.
+    pub(crate) async fn in_bursts(&mut self, piece: impl AsRef<[u8]>) -> io::Result<()> {
+        loop {
+            self.write(&piece).await?;
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 
@@ -212,6 +232,10 @@ impl Connection {
             self.write(&piece).await?;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock.clone()
     }
 
     /// Lets the client's time pass.
