@@ -18,12 +18,13 @@ use crate::world::{
 
 const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\n";
 const CHUNKED: &str = "transfer-encoding: chunked\r\n\r\n";
+const BUSY_CHUNKED: &str = "HTTP/1.1 503 Service Unavailable\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// Longer than a drain takes.
 const LONG_WAIT: Duration = Duration::from_secs(5);
 
 /// What all buffers of a connection hold, with room.
-const A_CONNECTION: u64 = 16 * MIB;
+pub(crate) const A_CONNECTION: u64 = 16 * MIB;
 
 pub(crate) fn patient() -> RetryPolicyBuilder {
     policy().backoff(reqwest_typed_retry::Backoff::constant(LONG_WAIT))
@@ -122,8 +123,11 @@ fn what_is_no_body_any_more_is_let_go() {
 }
 
 /// The drain gives up after one second of the five.
-fn is_let_go_in_time<F>(label: &str, serve: impl Fn(Connection) -> F + Copy + Send + 'static)
-where
+pub(crate) fn is_let_go_in_time<F>(
+    label: &str,
+    head: &'static str,
+    serve: impl Fn(Connection) -> F + Copy + Send + 'static,
+) where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
     let clock = Clock::until_head();
@@ -132,7 +136,7 @@ where
             return well(it).await;
         }
         it.read_request().await?;
-        it.write(format!("{BUSY}{CHUNKED}")).await?;
+        it.write(head).await?;
         serve(it).await
     });
     let ((got, ended), memory) = run(&clock, async {
@@ -159,12 +163,14 @@ where
 
 #[test]
 fn a_slow_body_without_an_end_is_let_go_in_time() {
-    is_let_go_in_time("a byte a second", async |mut it: Connection| it.trickle("1\r\nx\r\n").await);
+    is_let_go_in_time("a byte a second", BUSY_CHUNKED, async |mut it: Connection| {
+        it.trickle("1\r\nx\r\n").await
+    });
     // No byte of the body ever comes, so that only time bounds it.
-    is_let_go_in_time("a size of a chunk", async |mut it: Connection| {
+    is_let_go_in_time("a size of a chunk", BUSY_CHUNKED, async |mut it: Connection| {
         it.in_bursts([b'0'; 1_000]).await
     });
-    is_let_go_in_time("nothing", async |mut it: Connection| {
+    is_let_go_in_time("nothing", BUSY_CHUNKED, async |mut it: Connection| {
         it.pass();
         it.linger().await
     });

@@ -11,7 +11,7 @@
 mod bodies;
 //mod cancelled;
 mod clock;
-//mod compressed;
+mod compressed;
 //mod connections;
 mod dates;
 mod delays;
@@ -26,6 +26,6 @@ mod informational;
 //mod origins;
 //mod redirects;
 mod server;
-//mod uploads;
+mod uploads;
 mod vendors;
 mod world;

@@ -251,6 +251,16 @@ impl Connection {
         Ok(())
     }
 
+    /// Reads nothing for a while, longer than the client stays.
+    pub(crate) async fn read_nothing(&mut self) -> io::Result<()> {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        self.linger().await
+    }
+
+    pub(crate) async fn end_writing(&mut self) -> io::Result<()> {
+        self.stream.shutdown().await
+    }
+
     /// What closes it now resets it.
     pub(crate) fn reset(self) -> io::Result<()> {
         self.stream.set_zero_linger()
