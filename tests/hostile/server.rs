@@ -221,6 +221,16 @@ impl Connection {
         }
     }
 
+    /// Writes it again and again, and reads nothing, until the client takes no more; lets its time pass then.
+    pub(crate) async fn flood_until_stalled(&mut self, piece: impl AsRef<[u8]>) -> io::Result<()> {
+        const STALLED: Duration = Duration::from_millis(200);
+        while let Ok(written) = tokio::time::timeout(STALLED, self.write(&piece)).await {
+            written?;
+        }
+        self.pass();
+        self.linger().await
+    }
+
     /// Writes some of it, lets the client's time pass, and goes on slowly until the client leaves.
     pub(crate) async fn trickle(&mut self, piece: impl AsRef<[u8]>) -> io::Result<()> {
         for _ in 0..BEFORE_TIME_PASSES {
@@ -259,6 +269,11 @@ impl Connection {
 
     pub(crate) async fn end_writing(&mut self) -> io::Result<()> {
         self.stream.shutdown().await
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "the end of a connection that is served")]
+    pub(crate) fn close(self) -> io::Result<()> {
+        Ok(())
     }
 
     /// What closes it now resets it.

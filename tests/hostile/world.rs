@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::clock::Clock;
 use crate::held_clock::in_time;
 
-pub(crate) fn ms(millis: u64) -> Duration {
+pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
