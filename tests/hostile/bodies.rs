@@ -47,7 +47,7 @@ pub(crate) fn is_let_go_and_resent<F>(
 {
     for can_cancel in [false, true] {
         // Time passes once the server has seen that the client is gone.
-        let clock = Clock::default();
+        let clock = Clock::until_the_server_says();
         let server = Server::start(&clock, move |mut it: Connection| async move {
             if it.number > 1 {
                 return well(it).await;
@@ -130,7 +130,7 @@ pub(crate) fn is_let_go_in_time<F>(
 ) where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let server = Server::start(&clock, move |mut it: Connection| async move {
         if it.number > 1 {
             return well(it).await;
@@ -192,10 +192,11 @@ fn a_body_without_an_end_is_held_up_to_the_limit_and_streams_on() {
     where
         F: Future<Output = io::Result<()>> + Send + 'static,
     {
-        let clock = Clock::until_head();
+        let clock = Clock::default();
         let server = Server::start(&clock, serve);
         let (got, memory) = run(&clock, async {
             let (end, response, _) = send(buffering(policy(), &clock).get(server.url())).await;
+            clock.hold();
             let mut response = response.unwrap();
             let mut read = 0;
             while read < 5 * BUFFER {
@@ -236,7 +237,7 @@ fn a_slow_body_without_an_end_ends_at_the_limits() {
         (policy().attempt_timeout(limit), Back::Fault(Timeout), 3, attempts, exhausted),
         (policy().deadline(limit), Back::Deadline, 1, limit, StopReason::DeadlinePassed),
     ] {
-        let clock = Clock::until_head();
+        let clock = Clock::default();
         let server = Server::start(&clock, slow);
         let (got, memory) =
             run(&clock, async { end(buffering(policy, &clock).get(server.url())).await });
@@ -256,7 +257,7 @@ async fn slow(mut it: Connection) -> io::Result<()> {
 /// Without a buffer it is handed out with its head, and the attempt timeout goes with it.
 #[test]
 fn a_slow_body_that_is_handed_out_is_cut_by_the_attempt_timeout() {
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let server = Server::start(&clock, slow);
     let (error, _) = run(&clock, async {
         let client = client(policy().attempt_timeout(ms(LIMIT)), &clock);
@@ -270,7 +271,7 @@ fn a_slow_body_that_is_handed_out_is_cut_by_the_attempt_timeout() {
 /// A length beyond all numbers is no length.
 #[test]
 fn a_length_of_2_to_the_64_is_a_fault() {
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let server = Server::start(&clock, async |mut it: Connection| {
         it.read_request().await?;
         it.write("HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551616\r\n\r\n").await?;

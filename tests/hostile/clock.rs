@@ -6,30 +6,37 @@ use async_trait::async_trait;
 use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
-use reqwest_typed_retry::ResendCount;
+use reqwest_typed_retry::{AttemptRecord, ObservedCall, ResendCount, RetryObserver};
 
 use crate::held_clock::HeldClock;
 
-/// Stands still from the beginning of each attempt until the server, on whatever thread, lets time pass. As an
-/// inner middleware it sees where attempts begin.
+/// Stands still from the beginning of each attempt until its end, or until the server, on whatever thread, lets time
+/// pass. For one call at a time.
+///
+/// As an inner middleware it sees where attempts begin, as an observer where they end.
 #[derive(Clone, Default)]
 pub(crate) struct Clock {
     held: Arc<Mutex<Option<HeldClock>>>,
-    /// Whether a head lets time pass, too.
-    until_head: bool,
-    /// Whether it stands still for a first attempt alone.
-    first_only: bool,
+    mode: Mode,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Mode {
+    #[default]
+    EachAttempt,
+    /// Another attempt can share the connection of the first, to which the server has done its worst.
+    FirstAttempt,
+    /// What an attempt leaves behind is of interest.
+    UntilTheServerSays,
 }
 
 impl Clock {
-    /// Time passes once a head has come, at the latest.
-    pub(crate) fn until_head() -> Self {
-        Self { until_head: true, ..Self::default() }
+    pub(crate) fn for_the_first() -> Self {
+        Self { mode: Mode::FirstAttempt, ..Self::default() }
     }
 
-    /// For attempts that share a connection: the server has done its worst to the first.
-    pub(crate) fn for_the_first() -> Self {
-        Self { until_head: true, first_only: true, ..Self::default() }
+    pub(crate) fn until_the_server_says() -> Self {
+        Self { mode: Mode::UntilTheServerSays, ..Self::default() }
     }
 
     pub(crate) fn hold(&self) {
@@ -49,13 +56,17 @@ impl Middleware for Clock {
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response> {
-        if !self.first_only || ResendCount::of(extensions) == 0 {
+        if self.mode != Mode::FirstAttempt || ResendCount::of(extensions) == 0 {
             self.hold();
         }
-        let result = next.run(request, extensions).await;
-        if self.until_head || result.is_err() {
+        next.run(request, extensions).await
+    }
+}
+
+impl RetryObserver for Clock {
+    fn attempt_ended(&self, _: &ObservedCall<'_>, attempt: &AttemptRecord) {
+        if self.mode != Mode::UntilTheServerSays || attempt.outcome().fault().is_some() {
             self.pass();
         }
-        result
     }
 }

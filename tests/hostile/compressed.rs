@@ -44,11 +44,12 @@ async fn bomb(mut it: Connection) -> io::Result<()> {
 fn a_bomb_is_held_up_to_the_limit_and_streams_on() {
     const LIMIT: u64 = MIB;
     assert!((BOMB.len() as u64) < 2 * KIB);
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let server = Server::start(&clock, bomb);
     let (got, memory) = run(&clock, async {
         let client = chain(http(), retrying(policy()).buffer_body(LIMIT), &clock);
         let (end, response, _) = send(client.get(server.url())).await;
+        clock.hold();
         let (mut response, mut read) = (response.unwrap(), 0);
         while read < 5 * LIMIT {
             read += response.chunk().await.unwrap().unwrap().len() as u64;
@@ -82,12 +83,12 @@ fn packed_nothing_without_an_end_ends_at_the_limits() {
             it.in_bursts(NOTHING.repeat(20)).await
         },
     );
-    let (limit, clock) = (ms(5_000), Clock::until_head());
+    let (limit, clock) = (ms(5_000), Clock::default());
     let server = Server::start(&clock, async |mut it: Connection| {
         it.read_request().await?;
         it.write(format!("HTTP/1.1 200 OK\r\n{PACKED}")).await?;
         it.write(HEAD).await?;
-        it.in_bursts(NOTHING.repeat(20)).await
+        it.trickle(NOTHING.repeat(20)).await
     });
     let (got, memory) = run(&clock, async {
         let retry = retrying(policy().attempt_timeout(limit)).buffer_body(MIB);
@@ -101,7 +102,7 @@ fn packed_nothing_without_an_end_ends_at_the_limits() {
 
 #[test]
 fn what_was_never_packed_is_bad_data() {
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let server = Server::start(&clock, async |mut it: Connection| {
         it.read_request().await?;
         it.write(format!("HTTP/1.1 200 OK\r\n{PACKED}")).await?;

@@ -25,7 +25,7 @@ fn call<F>(
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let server = Server::start(&clock, serve);
     let (end, memory) = run(&clock, async { end(client(policy, &clock).get(server.url())).await });
     let seen = server.finish();
@@ -195,7 +195,7 @@ fn histories_do_not_hold_what_servers_write() {
 #[test]
 fn errors_do_not_hold_what_servers_write() {
     const CALLS: i64 = 30;
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let server = Server::start(&clock, async |mut it: Connection| {
         it.read_request().await?;
         it.flood([&b"HTTP/1.1 503 "[..], &[b'a'; 1_000]].concat()).await

@@ -208,8 +208,7 @@ fn a_head_that_is_too_large_is_a_fault() {
             })
         }
     }
-    // The clock stands still until the head is there, so that only what is read counts.
-    let (end, seen) = call("15,000 bytes", Clock::until_head(), answers(110));
+    let (end, seen) = call("15,000 bytes", Clock::default(), answers(110));
     assert_eq!((end, seen.requests), (three(Back::Status(503)), 3));
     is_a_fault("100,000 bytes", Back::Fault(Protocol), answers(1_000));
 }

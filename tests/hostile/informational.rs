@@ -44,7 +44,7 @@ fn they_end_at_the_limit() {
             (policy().deadline(limit), Back::Deadline, 1, limit, StopReason::DeadlinePassed),
         ];
         for (policy, back, attempts, after, stop) in rows {
-            let clock = Clock::until_head();
+            let clock = Clock::default();
             let server = Server::start(&clock, serve);
             let (got, memory) =
                 run(&clock, async { end(client(policy, &clock).get(server.url())).await });

@@ -20,7 +20,7 @@ fn check<F>(
 ) where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let server = Server::start(&clock, serve);
     let ((got, body), memory) = run(&clock, async {
         let client = chain(http(), retrying(policy()).buffer_body(MIB), &clock);
@@ -99,7 +99,7 @@ fn lengths_that_are_not_so() {
         "one length twice, as a list",
         says!("HTTP/1.1 200 OK\r\ncontent-length: 3, 3\r\n\r\nabc"),
         fine("abc"),
-        3,
+        1,
     );
     // The coding holds (RFC 9112 6.3).
     check(
@@ -179,7 +179,7 @@ fn statuses_from_the_edge() {
 #[test]
 fn an_answer_that_nobody_asked_for_is_nobodys() {
     for wait in [0, 100] {
-        let clock = Clock::until_head();
+        let clock = Clock::default();
         let server = Server::start(&clock, async |mut it: Connection| {
             it.read_request().await?;
             let evil = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil";

@@ -9,7 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod bodies;
-//mod cancelled;
+mod cancelled;
 mod clock;
 mod compressed;
 mod connections;
@@ -22,7 +22,7 @@ mod held_clock;
 mod http2;
 mod informational;
 mod liars;
-//mod logs;
+mod logs;
 mod origins;
 mod redirects;
 mod server;

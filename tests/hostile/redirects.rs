@@ -23,7 +23,7 @@ fn call<F>(path: &str, serve: impl Fn(Connection) -> F + Copy + Send + 'static) 
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let server = Server::start(&clock, serve);
     let budget = RetryBudget::default();
     let (end, memory) = run(&clock, async {
@@ -59,7 +59,7 @@ fn a_loop_is_not_waited_for() {
     for (status, retry_after) in
         [("301", "5"), ("302", "99999999999999999999"), ("307", "0"), ("308", "-1")]
     {
-        let clock = Clock::until_head();
+        let clock = Clock::default();
         let server = Server::start(&clock, move |mut it: Connection| async move {
             loop {
                 it.read_request().await?;
@@ -113,7 +113,7 @@ fn the_bodies_of_hops_are_not_read() {
 /// and no other; and none of the request's secrets went there.
 #[test]
 fn a_redirect_to_another_origin_is_a_matter_of_the_first() {
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let other = Server::start(&clock, async |mut it: Connection| {
         loop {
             let head = it.read_request().await?;
@@ -167,7 +167,7 @@ fn a_location_that_leads_nowhere_ends_the_call() {
         ("", A_LOOP, HOPS),
         ("http://127.0.0.1:0/", closed, 3),
     ] {
-        let clock = Clock::until_head();
+        let clock = Clock::default();
         let server = Server::start(&clock, move |mut it: Connection| async move {
             loop {
                 it.read_request().await?;

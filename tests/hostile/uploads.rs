@@ -66,7 +66,7 @@ where
     for (makes_bodies, attempts, stop) in
         [(false, 1, StopReason::BodyNotReplayable), (true, 3, StopReason::AttemptsExhausted)]
     {
-        let clock = Clock::until_head();
+        let clock = Clock::default();
         let server = Server::start(&clock, serve);
         let (alive, pieces) = (Arc::new(()), Arc::default());
         let ((got, uploads), memory) = run(&clock, async {
@@ -117,7 +117,7 @@ fn an_upload_without_an_end_that_is_answered_early_ends_with_the_answer() {
 #[test]
 fn an_upload_that_is_answered_early_is_not_copied() {
     const LENGTH: u64 = 16 * MIB;
-    let clock = Clock::until_head();
+    let clock = Clock::default();
     let server = Server::start(&clock, deaf);
     let (got, memory) = run(&clock, async {
         let body = vec![b'x'; usize::try_from(LENGTH).unwrap()];

@@ -47,7 +47,7 @@ pub(crate) fn chain(
     clock: &Clock,
 ) -> ClientWithMiddleware {
     ClientBuilder::new(http.build().unwrap())
-        .with(retry.build().unwrap())
+        .with(retry.observer(clock.clone()).build().unwrap())
         .with(clock.clone())
         .build()
 }
