@@ -127,4 +127,11 @@ fn nothing_that_a_server_writes_is_shown() {
             it.write(format!("HTTP/1.1 302 evil\r\n{fields}\r\n\r\n")).await?;
         }
     });
+    // reqwest's own error shows the URL of the last hop.
+    check("in a loop of redirects", async |mut it: Connection| {
+        loop {
+            it.read_request().await?;
+            it.write("HTTP/1.1 302 evil\r\nlocation: /evil\r\ncontent-length: 0\r\n\r\n").await?;
+        }
+    });
 }
