@@ -176,6 +176,10 @@ async fn round(world: &World, drops: bool) -> BTreeMap<(Stage, String), usize> {
         }
     }
     assert_eq!(Arc::strong_count(&upstream.held), held_before, "nobody holds a body");
+    for stage in Stage::ALL {
+        assert_eq!(budget.level(&stage.url().parse().unwrap()), 100_000.0, "{stage:?}");
+    }
+    assert_eq!(budget.sick_origins(), 0, "all tokens are back, and not by the time");
     // For long enough that every wait would be over.
     advance(2 * HOUR).await;
     for _ in 0..100 {
@@ -183,10 +187,6 @@ async fn round(world: &World, drops: bool) -> BTreeMap<(Stage, String), usize> {
     }
     assert_eq!(upstream.arrived.load(Ordering::SeqCst), sent, "nothing is sent any more");
     assert_eq!(tasks(), tasks_before);
-    for stage in Stage::ALL {
-        assert_eq!(budget.level(&stage.url().parse().unwrap()), 100_000.0, "{stage:?}");
-    }
-    assert_eq!(budget.sick_origins(), 0, "all tokens are back");
     ends
 }
 
