@@ -21,12 +21,12 @@ const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 
 async fn hints(mut it: Connection) -> io::Result<()> {
     it.read_request().await?;
-    it.trickle(HINTS.repeat(500)).await
+    it.trickle(HINTS.repeat(100)).await
 }
 
 async fn continues(mut it: Connection) -> io::Result<()> {
     it.read_request().await?;
-    it.trickle(CONTINUE.repeat(500)).await
+    it.trickle(CONTINUE.repeat(100)).await
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn they_end_at_the_limit() {
             let seen = server.finish();
             assert_eq!(got, End { back, attempts, stop, after });
             assert_eq!((seen.connections, seen.requests), (attempts, attempts));
-            assert_bounded("10,000 of them", memory, A_CLIENT);
+            assert_bounded("2,000 of them", memory, A_CLIENT);
         }
     }
     check(hints);

@@ -213,11 +213,14 @@ impl Connection {
         }
     }
 
-    /// Writes it again and again, with pauses in which the client is through with it, until the client leaves.
+    /// Writes it again and again, until the client leaves. The pauses in between grow, so that any client is through
+    /// with it in one of them, however slow: a paused clock moves when there is nothing to do.
     pub(crate) async fn in_bursts(&mut self, piece: impl AsRef<[u8]>) -> io::Result<()> {
+        let mut pause = Duration::from_millis(2);
         loop {
             self.write(&piece).await?;
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
         }
     }
 
@@ -238,10 +241,7 @@ impl Connection {
             tokio::task::yield_now().await;
         }
         self.pass();
-        loop {
-            self.write(&piece).await?;
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        self.in_bursts(piece).await
     }
 
     pub(crate) fn clock(&self) -> Clock {
