@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod clients;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -12,9 +14,8 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest_typed_retry::test_util::seeded_jitter;
 use reqwest_typed_retry::{
-    ApiProfile, Attempt, Backoff, Cooldown, DelayHint, DeliveryProof, DrainLimits, Endpoint,
-    Explanation, Fault, FaultKind, FaultSet, HintUnit, Jitter, KeyFormat, Outcome, RetryBudget,
-    RetryMiddleware, RetryPolicy, RetrySettings, RetryableMethod, ServerDelays, StatusCondition,
+    ApiProfile, Attempt, Backoff, DelayHint, Explanation, Fault, FaultKind, FaultSet, HintUnit,
+    Jitter, KeyFormat, Outcome, RetryPolicy, RetryableMethod, ServerDelays, StatusCondition,
     StatusSet,
 };
 
@@ -189,38 +190,6 @@ fn the_explanations_are_those_that_are_kept() {
     for (name, policy) in kept() {
         let explanation = policy.explain();
         check_kept(name, &explanation.to_string(), &format!("{explanation:#}"));
-    }
-}
-
-/// Two: the annotated settings, and one with all that only code can say.
-#[test]
-fn the_explanations_of_clients_are_those_that_are_kept() {
-    let settings: RetrySettings = toml::from_str(include_str!("../examples/retry.toml")).unwrap();
-    let of_settings = RetryMiddleware::from_settings(&settings).unwrap();
-
-    let (_, proof) = DeliveryProof::build(reqwest::Client::builder()).unwrap();
-    let mut code = RetryMiddleware::builder(RetryPolicy::never())
-        .delivery_proof(proof)
-        .without_budget()
-        .cooldown(Cooldown::by_key(|_| None))
-        .drain(DrainLimits::none())
-        .buffer_body(1 << 20)
-        .wrap_errors()
-        .attempt_header(field("x-attempt"));
-    let many = (0..30).fold(Endpoint::named("many hosts"), |endpoint, at| {
-        endpoint.host(format!("*.host-number-{at}.example.com:8443"))
-    });
-    for endpoint in [
-        many.when(|_| true).drain(DrainLimits::new(1, secs(1))).build().unwrap(),
-        Endpoint::named("unread").path("/").buffer_body(0).build().unwrap(),
-    ] {
-        code = code.endpoint(endpoint);
-    }
-    for (name, retry) in [("client", of_settings), ("client_in_code", code.build().unwrap())] {
-        let explanation = retry.explain();
-        let plain = explanation.to_string();
-        assert!(plain.lines().all(|line| line.chars().count() <= WIDTH), "{plain}");
-        check_kept(name, &plain, &format!("{explanation:#}"));
     }
 }
 
@@ -564,8 +533,4 @@ fn the_words_fit_the_numbers() {
     let profile = ApiProfile::standard().hint(DelayHint::new(field("a``b"), HintUnit::Seconds));
     let ticks = ticks.to_builder().profile(profile).build().unwrap();
     assert!(format!("{:#}", ticks.explain()).contains("``` a``b ```"));
-
-    let budget = RetryBudget::builder().capacity(7).build().unwrap();
-    let retry = RetryMiddleware::builder(RetryPolicy::default()).budget(budget).build().unwrap();
-    assert!(retry.explain().to_string().contains(" 7 resends to an origin"));
 }
