@@ -213,3 +213,40 @@ fn a_delay_of_a_rule_comes_before_the_servers_and_zero_leaves_it_to_that() {
         assert_eq!(actual, expected, "{label}");
     }
 }
+
+#[test]
+fn a_rule_sees_the_attempt_as_its_driver_describes_it() {
+    let headers = HeaderMap::new();
+    let outcome = Outcome::response(StatusCode::OK, &headers);
+    let now = SystemTime::UNIX_EPOCH + 9 * SECOND;
+    let bare = Attempt::new(2, RetryableMethod::Idempotent, &Method::PUT, outcome, now);
+    let described = bare
+        .with_target("api.test", "/orders/17")
+        .with_not_processed(true)
+        .with_elapsed(3 * SECOND)
+        .with_previous_delay(Some(2 * SECOND))
+        .with_deadline(Some(60 * SECOND));
+    for (attempt, target, not_processed, elapsed, [previous, deadline]) in [
+        (bare, ("", ""), false, Duration::ZERO, [None, None]),
+        (
+            described,
+            ("api.test", "/orders/17"),
+            true,
+            3 * SECOND,
+            [Some(2 * SECOND), Some(60 * SECOND)],
+        ),
+    ] {
+        let rule = move |seen: &Attempt<'_>| {
+            assert_eq!((seen.number(), seen.class()), (2, RetryableMethod::Idempotent));
+            assert_eq!((seen.method(), seen.now()), (&Method::PUT, now));
+            assert_eq!(seen.outcome().status(), Some(StatusCode::OK));
+            assert_eq!((seen.host(), seen.path()), target);
+            assert_eq!((seen.not_processed(), seen.elapsed()), (not_processed, elapsed));
+            assert_eq!((seen.previous_delay(), seen.deadline()), (previous, deadline));
+            Some(Verdict::Permanent)
+        };
+        let policy = policy().classifier(rule).build().unwrap();
+        let decision = policy.decide(&attempt, &mut seeded_jitter(1));
+        assert_eq!(decision.stop_reason(), Some(StopReason::Permanent), "nobody asked the rule");
+    }
+}

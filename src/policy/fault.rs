@@ -226,7 +226,9 @@ mod tests {
         for kind in FaultKind::ALL {
             let set = FaultSet::empty().with(kind);
             assert_eq!(set.iter().collect::<Vec<_>>(), [kind]);
+            assert_eq!(set.with(kind), set, "twice is once");
             assert_eq!(set.without(kind), FaultSet::empty());
+            assert_eq!(set.without(kind).without(kind), FaultSet::empty());
         }
     }
 
