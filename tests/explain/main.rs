@@ -519,6 +519,36 @@ fn the_words_fit_the_numbers() {
         ),
         ("a verdict field of 24", verdict(24), &format!(" with {}:", "v".repeat(24)), "verdict of"),
         ("one of 25", verdict(25), "a verdict of true", "vvv: true"),
+        (
+            "what a row above says is not said again",
+            builder().profile(ApiProfile::openai()).retry_statuses(statuses([400, 599])),
+            "\n401-598 with x-should-retry: true ",
+            "400-59",
+        ),
+        (
+            "keys that make no difference",
+            builder()
+                .profile(ApiProfile::openai())
+                .assume_idempotent(true)
+                .honour_idempotency_keys(true),
+            "  every request\n",
+            "with a key",
+        ),
+        (
+            "keys that make one",
+            builder().profile(ApiProfile::stripe()).assume_idempotent(true),
+            "every other request",
+            "every request",
+        ),
+        (
+            "and do not, where they are not honoured",
+            builder()
+                .profile(ApiProfile::stripe())
+                .assume_idempotent(true)
+                .honour_idempotency_keys(false),
+            "every request",
+            "every other request",
+        ),
         ("six attempts", builder().max_attempts(6), "\nresend 5 of 5 ", "\n..."),
         ("seven", builder().max_attempts(7), "\nresend 6 of 6 ", "\n..."),
         ("eight", builder().max_attempts(8), "\n...", "resend 6 of 7"),
@@ -528,6 +558,9 @@ fn the_words_fit_the_numbers() {
         let text = policy.build().unwrap().explain().to_string();
         assert!(text.contains(says), "{label}: no {says:?} in\n{text}");
         assert!(!text.contains(never_says), "{label}: {never_says:?} in\n{text}");
+        let resends: Vec<_> = text.lines().filter(|line| line.starts_with("resend ")).collect();
+        let told: BTreeSet<_> = resends.iter().collect();
+        assert_eq!(told.len(), resends.len(), "{label}: a row twice in\n{text}");
     }
     let ticks = only_if("0").build().unwrap();
     let profile = ApiProfile::standard().hint(DelayHint::new(field("a``b"), HintUnit::Seconds));

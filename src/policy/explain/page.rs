@@ -259,6 +259,16 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_just_fits_is_left_alone() {
+        let mut page = Page::new(false);
+        let row = vec!["word ".repeat(18) + "words", "one".to_owned()];
+        page.table(&["a".into(), "b".into()], &[row.clone()]);
+        let text = page.finish();
+        assert!(text.ends_with(&format!("\n{}  {}\n", row[0], row[1])), "{text}");
+        assert_eq!(text.lines().last().map(width), Some(WIDTH), "{text}");
+    }
+
+    #[test]
     fn what_markdown_would_read_is_fenced() {
         let mut page = Page::new(true);
         let code = page.code("a|b`c");
