@@ -9,11 +9,11 @@ use std::time::Duration;
 use http::StatusCode;
 use reqwest_middleware::Middleware;
 use reqwest_typed_retry::{
-    ApiProfile, AttemptRecord, Backoff, Classifier, DelayHint, Delivery, Fault, FaultKind,
-    FaultSet, HintUnit, IdempotencyKey, Jitter, KeyFormat, PolicyError, ResendCount, RetryDecision,
-    RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryPolicy, RetryPolicyBuilder,
-    RetryReason, RetrySession, RetryTracker, RetryableMethod, ServerDelays, StatusCondition,
-    StatusSet, StopReason, constants,
+    ApiProfile, AttemptRecord, Backoff, Classifier, DelayHint, DelaySource, Delivery, Fault,
+    FaultKind, FaultSet, HintUnit, IdempotencyKey, Jitter, KeyFormat, PolicyError, ResendCount,
+    RetryDecision, RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryPolicy,
+    RetryPolicyBuilder, RetryReason, RetrySession, RetryTracker, RetryableMethod, ServerDelays,
+    StatusCondition, StatusSet, StopReason, constants,
 };
 
 #[test]
@@ -196,4 +196,60 @@ fn a_policy_that_breaks_a_rule_is_refused_by_setting_value_and_rule() {
     build(|it| it.attempt_timeout(Duration::from_secs(8)).deadline(Duration::from_secs(8)))
         .unwrap();
     build(|it| it.retry_statuses(StatusSet::empty().with(StatusCode::BAD_REQUEST))).unwrap();
+}
+
+/// Dashboards and settings files have them; `Display` is for people, and says as much and no less.
+#[test]
+fn the_labels_are_stable() {
+    let labels = [
+        RetryableMethod::Idempotent.as_str(),
+        RetryableMethod::IdempotentWithToken.as_str(),
+        RetryableMethod::NonIdempotent.as_str(),
+        Delivery::NotProcessed.as_str(),
+        Delivery::Unknown.as_str(),
+        RetryReason::Status(StatusCode::BAD_GATEWAY).as_str(),
+        RetryReason::Fault(FaultKind::ConnectionLost).as_str(),
+        RetryReason::ServerDirective.as_str(),
+        RetryReason::Classifier.as_str(),
+        DelaySource::Backoff.as_str(),
+        DelaySource::ThrottleBackoff.as_str(),
+        DelaySource::Server.as_str(),
+        DelaySource::Classifier.as_str(),
+        KeyFormat::Quoted.as_str(),
+        KeyFormat::Bare.as_str(),
+        HintUnit::Seconds.as_str(),
+        HintUnit::DecimalSeconds.as_str(),
+        HintUnit::Millis.as_str(),
+        HintUnit::EpochSeconds.as_str(),
+        HintUnit::EpochMillis.as_str(),
+        HintUnit::Rfc3339.as_str(),
+        HintUnit::GoDuration.as_str(),
+    ];
+    let expected = "idempotent idempotent_with_token non_idempotent \
+        not_processed unknown status connection_lost server_directive classifier \
+        backoff throttle_backoff server classifier quoted bare \
+        seconds decimal_seconds millis epoch_seconds epoch_millis rfc3339 go_duration";
+    assert_eq!(labels.join(" "), expected);
+
+    let shown = [
+        RetryableMethod::IdempotentWithToken.to_string(),
+        Fault::not_processed(FaultKind::Dns).to_string(),
+        RetryReason::Status(StatusCode::BAD_GATEWAY).to_string(),
+        RetryReason::Fault(FaultKind::Tls).to_string(),
+        DelaySource::ThrottleBackoff.to_string(),
+        StopReason::BodyNotReplayable.to_string(),
+    ];
+    let expected = "idempotent_with_token, dns (delivery not_processed), status 502, tls, \
+        throttle_backoff, body_not_replayable";
+    assert_eq!(shown.join(", "), expected);
+}
+
+#[test]
+fn a_share_is_the_number_that_it_was_made_of() {
+    for number in [0.0, 0.2, 1.0] {
+        let Jitter::Proportional(share) = Jitter::proportional(number).unwrap() else {
+            unreachable!("it is proportional");
+        };
+        assert_eq!(share.get().to_bits(), f64::to_bits(number));
+    }
 }

@@ -1,0 +1,77 @@
+//! What a driver of its own attempts is told.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, Method, StatusCode};
+use reqwest_typed_retry::test_util::seeded_jitter;
+use reqwest_typed_retry::{
+    Attempt, Backoff, Fault, FaultKind, Jitter, Outcome, RetryPolicy, RetrySession,
+    RetryableMethod, StopReason,
+};
+
+const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+#[test]
+fn a_session_moves_on_with_each_resend_and_stays_where_there_is_none() {
+    let (one, two) = (Duration::from_secs(1), Duration::from_secs(2));
+    let waits = Backoff::schedule([one, two]).unwrap();
+    let policy = RetryPolicy::builder().backoff(waits).jitter(Jitter::None).build().unwrap();
+    let class = RetryableMethod::Idempotent;
+    let mut session = RetrySession::new(policy, class);
+    let headers = HeaderMap::new();
+    let busy = Outcome::response(StatusCode::SERVICE_UNAVAILABLE, &headers);
+    for (number, previous, delay) in [
+        (1, None, Some(one)),
+        (2, Some(one), Some(two)),
+        (3, Some(two), None),
+        (3, Some(two), None),
+    ] {
+        assert_eq!((session.attempts(), session.class()), (number, class));
+        assert_eq!(session.may_resend(false), number < 3);
+        let attempt = session.attempt_ended(&Method::PUT, busy, NOW);
+        assert_eq!((attempt.number(), attempt.class()), (number, class));
+        assert_eq!((attempt.method(), attempt.now()), (&Method::PUT, NOW));
+        assert_eq!(attempt.previous_delay(), previous);
+        let decision = session.decide(&attempt, &mut seeded_jitter(1));
+        assert_eq!(decision.delay(), delay);
+        let stop = delay.is_none().then_some(StopReason::AttemptsExhausted);
+        assert_eq!(decision.stop_reason(), stop);
+    }
+    assert_eq!(session.policy().max_attempts().unwrap().get(), 3);
+}
+
+/// A driver that can prove nothing, and one that can.
+#[test]
+fn a_request_need_not_be_kept_exactly_where_no_outcome_would_send_it_again() {
+    let headers = HeaderMap::new();
+    let busy = Outcome::response(StatusCode::SERVICE_UNAVAILABLE, &headers);
+    let refused = Outcome::fault(Fault::not_processed(FaultKind::Refused));
+    for honours in [false, true] {
+        let policy = RetryPolicy::builder()
+            .max_attempts(2)
+            .honour_idempotency_keys(honours)
+            .build()
+            .unwrap();
+        for class in [
+            RetryableMethod::Idempotent,
+            RetryableMethod::IdempotentWithToken,
+            RetryableMethod::NonIdempotent,
+        ] {
+            for (number, provable) in [(1, false), (1, true), (2, false), (2, true)] {
+                let resends = [busy, refused].into_iter().any(|outcome| {
+                    let attempt = Attempt::new(number, class, &Method::POST, outcome, NOW)
+                        .with_not_processed(provable);
+                    policy.decide(&attempt, &mut seeded_jitter(1)).delay().is_some()
+                });
+                let may = policy.may_resend(class, number, provable);
+                assert_eq!(may, resends, "{class} {number} {provable} {honours}");
+                let session = RetrySession::new(policy.clone(), class);
+                if number == session.attempts() {
+                    assert_eq!(session.may_resend(provable), may);
+                }
+            }
+        }
+    }
+}
