@@ -288,6 +288,11 @@ const REFUSED: &[(&str, &str)] = &[
          { clamped_to = \"60s\" }",
     ),
     (
+        "policy.server_delays = { at_most = '60s' }",
+        "policy.server_delays is {at_most: \"60s\"}, but it must be \"ignored\", { up_to = \"60s\" } or \
+         { clamped_to = \"60s\" }",
+    ),
+    (
         "policy.server_delays = { up_to = 60 }",
         "policy.server_delays is {up_to: 60}, but it must be a duration with its unit, such as \"250ms\", \
          \"30s\" or \"1m 30s\"",
@@ -743,6 +748,13 @@ fn a_null_is_refused_and_a_name_can_not_be_there_twice() {
         let error = load(text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{text}: {error}");
     }
+}
+
+#[test]
+fn what_no_setting_can_be_is_refused_by_its_type() {
+    let bytes = serde::de::value::BytesDeserializer::<serde::de::value::Error>::new(b"17");
+    let error = <RetrySettings as serde::Deserialize>::deserialize(bytes).unwrap_err();
+    assert_eq!(error.to_string(), "invalid type: byte array, expected settings");
 }
 
 #[test]

@@ -182,11 +182,10 @@ impl Serialize for Value {
         match self {
             Self::Nothing => serializer.serialize_none(),
             Self::Bool(value) => serializer.serialize_bool(*value),
-            // Not every format has 128 bits.
-            Self::Int(value) => match (i64::try_from(*value), u64::try_from(*value)) {
-                (Ok(value), _) => serializer.serialize_i64(value),
-                (_, Ok(value)) => serializer.serialize_u64(value),
-                _ => serializer.serialize_i128(*value),
+            // What is written is never below zero, and not every format has 128 bits.
+            Self::Int(value) => match u64::try_from(*value) {
+                Ok(value) => serializer.serialize_u64(value),
+                Err(_) => serializer.serialize_i128(*value),
             },
             Self::Float(value) => serializer.serialize_f64(*value),
             Self::Text(value) => serializer.serialize_str(value),
