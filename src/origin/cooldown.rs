@@ -194,3 +194,22 @@ impl fmt::Debug for Cooldown {
         f.debug_struct("Cooldown").field("by", &by).field("closed", &closed).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+    #[test]
+    fn who_asks_for_ever_is_given_thirty_years() {
+        let (cooldown, now) = (Cooldown::by_origin(), Instant::now());
+        let key = cooldown.shared.keys.of("sick");
+        for asked in [Duration::MAX, 31 * YEAR] {
+            cooldown.close(key, now, asked);
+            let closed = |after| cooldown.closed(key, now + after).map(|closed| closed.asked);
+            assert_eq!(closed(30 * YEAR - SWEEP), Some(30 * YEAR), "{asked:?}");
+            assert_eq!(closed(30 * YEAR), None, "{asked:?}");
+        }
+    }
+}

@@ -248,7 +248,8 @@ impl Sick {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::thread;
 
