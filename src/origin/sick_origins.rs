@@ -358,11 +358,38 @@ mod tests {
         assert_eq!(send(&origins, stranger, NOW), Some(Home::Shared));
         assert_eq!(origins.take(stranger, NOW), None);
 
+        // Where there is room again, whoever is new has a bucket of its own.
+        origins.give(keys.of("0"), Home::Own, CAPACITY * TOKEN, NOW);
+        assert_eq!(origins.level(stranger, NOW), CAPACITY * TOKEN);
+
         // All of them have been idle by then.
         let later = NOW + IDLE_AFTER;
         assert_eq!(origins.level(stranger, later), CAPACITY * TOKEN);
         assert_eq!(origins.take(stranger, later), Some(Home::Own));
         assert_eq!((origins.count(), origins.recounted()), (1, 1));
+    }
+
+    #[test]
+    fn the_level_is_what_a_debit_finds() {
+        let keys = Keys::default();
+        let origins = SickOrigins::new(2 * TOKEN, IDLE_AFTER);
+        for number in 0..MAX_ORIGINS {
+            assert_eq!(send(&origins, keys.of(&number.to_string()), NOW), Some(Home::Own));
+        }
+        let (known, stranger) = (keys.of("0"), keys.of("stranger"));
+        let busy = NOW + IDLE_AFTER / 2;
+        assert_eq!(send(&origins, stranger, busy), Some(Home::Shared));
+        assert_eq!((origins.level(known, busy), origins.level(stranger, busy)), (TOKEN, TOKEN));
+
+        // All others are idle by then, but nobody looks for them before the next sweep.
+        let swept = NOW + IDLE_AFTER - Duration::from_millis(1);
+        origins.give(known, Home::Own, 1, swept);
+        let idle = NOW + IDLE_AFTER;
+        assert_eq!(origins.level(stranger, idle), TOKEN);
+        assert_eq!(send(&origins, stranger, idle), Some(Home::Shared));
+        let due = swept + IDLE_AFTER / SWEEPS;
+        assert_eq!(origins.level(stranger, due), 2 * TOKEN);
+        assert_eq!(send(&origins, stranger, due), Some(Home::Own));
     }
 
     #[test]
