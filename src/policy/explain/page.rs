@@ -261,10 +261,10 @@ mod tests {
     #[test]
     fn a_table_that_just_fits_is_left_alone() {
         let mut page = Page::new(false);
-        let row = vec!["word ".repeat(18) + "words", "one".to_owned()];
-        page.table(&["a".into(), "b".into()], &[row.clone()]);
+        let (wide, narrow) = ("word ".repeat(18) + "words", "one");
+        page.table(&["a".into(), "b".into()], &[vec![wide.clone(), narrow.to_owned()]]);
         let text = page.finish();
-        assert!(text.ends_with(&format!("\n{}  {}\n", row[0], row[1])), "{text}");
+        assert!(text.ends_with(&format!("\n{wide}  {narrow}\n")), "{text}");
         assert_eq!(text.lines().last().map(width), Some(WIDTH), "{text}");
     }
 
