@@ -131,7 +131,7 @@ fn what_is_kept_of_200_000_origins_is_bounded() {
 }
 
 #[test]
-#[ignore = "takes a minute in a debug build"]
+#[ignore = "takes minutes in a debug build"]
 fn what_is_kept_of_millions_of_origins_is_bounded() {
     check(3_000_000);
 }
