@@ -7,8 +7,8 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use http::StatusCode;
-use http::header::RETRY_AFTER;
+use reqwest_middleware::reqwest::header::RETRY_AFTER;
+use reqwest_middleware::reqwest::{self, StatusCode};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{

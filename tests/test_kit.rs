@@ -4,10 +4,11 @@
 
 use std::error::Error as _;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderValue, StatusCode};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
-use reqwest_typed_retry::test_util::{Reply, Script};
+use reqwest_typed_retry::test_util::{Reply, Script, TestClock};
 use reqwest_typed_retry::{FaultKind, RetryMiddleware, RetryPolicy, fault_source};
 
 const URL: &str = "http://service.test/";
@@ -83,11 +84,54 @@ async fn fields_are_given_as_text_as_numbers_and_as_what_they_are() {
 
 #[tokio::test(start_paused = true)]
 async fn a_field_that_no_response_can_have_is_an_error_that_says_so() {
-    for reply in [fine().header("no name", "x"), fine().header("x-a", "two\nlines")] {
+    for (reply, expected) in [
+        (fine().header("no name", "x"), "the name of a field of the script's reply: invalid"),
+        (fine().header("x-a", "two\nlines"), "the field x-a of the script's reply: failed"),
+    ] {
         let script = Script::new([reply.body("unseen").cut()]);
         let error = client(&script, 0).get(URL).send().await.unwrap_err();
         let said = format!("{error}, {:?}", error.source());
-        assert!(said.contains("a field of the reply: "), "{said}");
+        assert!(said.contains(expected), "{said}");
         assert_eq!(script.received().len(), 1, "it is nothing to send again");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_hangs_for_ever_fails_the_test_and_not_the_test_run() {
+    let script = Script::always(Reply::hang());
+    let error = client(&script, 0).get(URL).send().await.unwrap_err();
+    assert!(error.to_string().contains("left hanging"), "{error}");
+    assert_eq!(script.received().len(), 1, "it is nothing to send again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_says_which_request_had_no_reply_and_how_many_replies_nobody_had() {
+    let script = Script::new([fine(), fine()]);
+    assert_eq!(script.replies_left(), 2);
+    for _ in 0..2 {
+        client(&script, 0).get(URL).send().await.unwrap();
+    }
+    assert_eq!(script.replies_left(), 0);
+    let error = client(&script, 0).put(URL).send().await.unwrap_err().to_string();
+    assert!(error.contains("no reply left for its request 3, PUT http://service.test/"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_ticks_moves_with_the_waits_and_one_that_does_not_stays() {
+    let (now, wait) = (SystemTime::UNIX_EPOCH, Duration::from_secs(30));
+    for (clock, passed) in [(TestClock::ticking(now), wait), (TestClock::new(now), Duration::ZERO)]
+    {
+        tokio::time::advance(wait).await;
+        assert_eq!(clock.now(), now + passed);
+        clock.set(now);
+        clock.advance(wait);
+        tokio::time::advance(wait).await;
+        assert_eq!((clock.reader())(), now + wait + passed);
+    }
+}
+
+#[test]
+fn the_readme_shows_a_test_that_runs() {
+    let (_, shown) = include_str!("readme_testing.rs").split_once("\n\nuse ").unwrap();
+    assert!(include_str!("../README.md").contains(&format!("```rust,ignore\nuse {shown}```\n")));
 }

@@ -1,9 +1,12 @@
 //! A wall clock for tests.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// A wall clock that only moves when told. Clones show the same time.
+use tokio::time::Instant;
+
+/// A wall clock of the test's own: it moves when told, and with tokio's time where it [ticks](Self::ticking). The
+/// system's clock doesn't move it, and under paused time doesn't move with the waits. Clones show the same time.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -18,25 +21,44 @@ use std::time::{Duration, SystemTime};
 /// ```
 #[derive(Clone, Debug)]
 pub struct TestClock {
-    now: Arc<Mutex<SystemTime>>,
+    shown: Arc<Mutex<Shown>>,
+}
+
+#[derive(Debug)]
+struct Shown {
+    at: SystemTime,
+    /// Since when it has moved from there, if it moves.
+    since: Option<Instant>,
 }
 
 impl TestClock {
-    /// A clock that shows `now`.
+    /// A clock that shows `now`, whatever time passes: waits don't move it.
     #[must_use]
     pub fn new(now: SystemTime) -> Self {
-        Self { now: Arc::new(Mutex::new(now)) }
+        Self { shown: Arc::new(Mutex::new(Shown { at: now, since: None })) }
+    }
+
+    /// A clock that shows `now`, and moves with tokio's time, paused or not: after a wait for a date that date has
+    /// come.
+    #[must_use]
+    pub fn ticking(now: SystemTime) -> Self {
+        let since = Some(Instant::now());
+        Self { shown: Arc::new(Mutex::new(Shown { at: now, since })) }
     }
 
     /// What it shows.
     #[must_use]
     pub fn now(&self) -> SystemTime {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        let Shown { at, since } = *self.lock();
+        let passed = since.map_or(Duration::ZERO, |since| since.elapsed());
+        at.checked_add(passed).unwrap_or(at)
     }
 
-    /// Sets it.
+    /// Sets it. One that ticks goes on from there.
     pub fn set(&self, now: SystemTime) {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        let shown = &mut *self.lock();
+        shown.at = now;
+        shown.since = shown.since.map(|_| Instant::now());
     }
 
     /// Moves it forward, as far as a `SystemTime` goes.
@@ -49,5 +71,9 @@ impl TestClock {
     pub fn reader(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static + use<> {
         let clock = self.clone();
         move || clock.now()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,13 +10,20 @@
 //! [`ClientBuilder`](reqwest_middleware::ClientBuilder), and add the script last: it stands for the network, so
 //! whatever is added after it is not reached. The example `testing` in the repository tests a whole service so.
 //!
-//! Enable the feature `test-util` of this crate and of tokio in `[dev-dependencies]`, and mark tests
+//! Where a test needs a seed or a clock, that function takes the
+//! [`RetryMiddlewareBuilder`](crate::RetryMiddlewareBuilder), and the test sets
+//! [`generator`](crate::RetryMiddlewareBuilder::generator) and
+//! [`wall_clock`](crate::RetryMiddlewareBuilder::wall_clock) on it first; both are there without this feature, too. A
+//! client that tests share shares its budget. `reqwest::Client::new()` loads the system's certificates, which is most of
+//! the time of such a test: one can be shared.
+//!
+//! A test that takes as long as its waits is not paused. Enable the feature `test-util` of this crate and of tokio in `[dev-dependencies]`, and mark tests
 //! with `#[tokio::test(start_paused = true)]`:
 //!
 //! ```
 //! use std::time::Duration;
-//! use http::{StatusCode, header::RETRY_AFTER};
 //! use reqwest_middleware::ClientBuilder;
+//! use reqwest_middleware::reqwest::{StatusCode, header::RETRY_AFTER};
 //! use reqwest_typed_retry::test_util::{Reply, Script, seeded_jitter};
 //! use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
 //!

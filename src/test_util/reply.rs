@@ -44,18 +44,19 @@ impl Reply {
         HeaderValue: TryFrom<V, Error: Into<http::Error>>,
     {
         let Kind::Response { headers, .. } = &mut self.kind else { return self };
-        let name = HeaderName::try_from(name).map_err(Into::into);
-        let value = HeaderValue::try_from(value).map_err(Into::into);
-        match (name, value) {
-            (Ok(name), Ok(value)) => {
-                headers.append(name, value);
-                self
-            }
-            (Err(error), _) | (_, Err(error)) => {
-                let message = format!("a field of the reply: {error}");
-                Self::error(move || Error::middleware(io::Error::other(message.clone())))
-            }
-        }
+        let impossible = |what: String, error: http::Error| {
+            let message = format!("{what} of the script's reply: {error}");
+            Self::error(move || Error::middleware(io::Error::other(message.clone())))
+        };
+        let name = match HeaderName::try_from(name) {
+            Ok(name) => name,
+            Err(error) => return impossible("the name of a field".to_owned(), error.into()),
+        };
+        match HeaderValue::try_from(value) {
+            Ok(value) => headers.append(name, value),
+            Err(error) => return impossible(format!("the field {name}"), error.into()),
+        };
+        self
     }
 
     /// Sets the body; on a reply that is no response it does nothing.
@@ -85,7 +86,9 @@ impl Reply {
         Self::of(Kind::ConnectError)
     }
 
-    /// No answer, ever: a real `reqwest::Error` when the request's timeout passes, if it has one.
+    /// No answer: the request's own timeout ends it by a real `reqwest::Error`, or a limit of the retry layer does,
+    /// or the caller. Where nothing does, an error that says so comes after a year of tokio's time, under paused
+    /// time at once. Timeouts of the `reqwest::Client` are below the script, and never pass.
     pub fn hang() -> Self {
         Self::of(Kind::Hang)
     }

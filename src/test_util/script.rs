@@ -6,7 +6,7 @@ use std::future;
 use std::io;
 use std::iter;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,8 +21,14 @@ use super::Reply;
 use super::reply::Kind;
 use crate::ResendCount;
 
-/// A final middleware: answers each request with the next reply of its list, and records it. It
-/// opens no socket. Clones share the list and the record, so keep one and give one to the client.
+/// A final middleware: answers each request with the next reply of its list, in the order of arrival, and records
+/// it. It opens no socket. Clones share the list and the record, so keep one and give one to the client.
+///
+/// It stands for reqwest and the network. What the `reqwest::Client` itself does is not there: its timeouts, default
+/// headers, redirects, cookies, decompression. Nor are faults of a connection that came about, and a
+/// [`DeliveryProof`](crate::DeliveryProof) sees no exchange and proves nothing: for these take a server on loopback.
+///
+/// A script that is added before the retry layer answers in its place: one request, and no history.
 #[derive(Clone, Debug)]
 pub struct Script {
     state: Arc<State>,
@@ -33,7 +39,6 @@ struct State {
     replies: Replies,
     received: Mutex<Vec<Received>>,
     started: Instant,
-    faults: Faults,
 }
 
 enum Replies {
@@ -54,7 +59,7 @@ impl fmt::Debug for Replies {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Received {
-    /// When, in tokio's time since the script was made.
+    /// When, in tokio's time since the script was made: make it inside the test.
     pub at: Duration,
     /// Its method.
     pub method: Method,
@@ -62,7 +67,7 @@ pub struct Received {
     pub url: Url,
     /// Its fields.
     pub headers: HeaderMap,
-    /// Its body, unless that is a stream.
+    /// Its body, empty where there is none; `None` for a stream.
     pub body: Option<Vec<u8>>,
     /// Its own timeout.
     pub timeout: Option<Duration>,
@@ -71,13 +76,21 @@ pub struct Received {
 }
 
 /// The error of a request for which a [`Script`] has no reply left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ScriptExhausted;
+pub struct ScriptExhausted {
+    /// Which request of the script it is, counted from 1.
+    pub number: usize,
+    /// Its method.
+    pub method: Method,
+    /// Its URL.
+    pub url: Url,
+}
 
 impl fmt::Display for ScriptExhausted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the script has no reply left for this request")
+        let Self { number, method, url } = self;
+        write!(f, "the script has no reply left for its request {number}, {method} {url}")
     }
 }
 
@@ -96,8 +109,8 @@ impl Script {
         Self::answering(move |_| reply.clone())
     }
 
-    /// What `make` replies to each request: by its URL, where several are called side by side, or by what it has
-    /// received before.
+    /// What `make` replies to each request: by its URL, where several are called side by side, or by a state of
+    /// its own. A panic of it, such as a failed `assert!`, reaches the call.
     #[must_use]
     pub fn answering(make: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
         Self::with(Replies::Made(Box::new(make)))
@@ -105,16 +118,20 @@ impl Script {
 
     fn with(replies: Replies) -> Self {
         Self {
-            state: Arc::new(State {
-                replies,
-                received: Mutex::default(),
-                started: Instant::now(),
-                faults: Faults::default(),
-            }),
+            state: Arc::new(State { replies, received: Mutex::default(), started: Instant::now() }),
         }
     }
 
-    /// What has been received so far.
+    /// How many replies of the list nobody has had yet.
+    #[must_use]
+    pub fn replies_left(&self) -> usize {
+        match &self.state.replies {
+            Replies::List(list) => locked(list).len(),
+            Replies::Made(_) => 0,
+        }
+    }
+
+    /// What has been received so far, the request that is being answered included.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
         locked(&self.state.received).clone()
@@ -135,21 +152,24 @@ impl Script {
             timeout: request.timeout().copied(),
             resend_count: ResendCount::of(extensions),
         };
-        locked(&self.state.received).push(received.clone());
-        match &self.state.replies {
-            Replies::List(list) => {
-                locked(list).pop_front().ok_or_else(|| Error::middleware(ScriptExhausted))
-            }
-            Replies::Made(make) => Ok(make(&received)),
-        }
+        let number = {
+            let all = &mut *locked(&self.state.received);
+            all.push(received.clone());
+            all.len()
+        };
+        let left = match &self.state.replies {
+            Replies::List(list) => locked(list).pop_front(),
+            Replies::Made(make) => Some(make(&received)),
+        };
+        let Received { method, url, .. } = received;
+        left.ok_or_else(|| Error::middleware(ScriptExhausted { number, method, url }))
     }
 
-    async fn answer(&self, Reply { kind, after }: Reply, request: Request) -> Result<Response> {
-        let faults = &self.state.faults;
+    async fn answer(Reply { kind, after }: Reply, request: Request) -> Result<Response> {
         let timeout = request.timeout().copied();
         let comes_in_time = timeout.is_none_or(|timeout| after < timeout);
         if !comes_in_time || matches!(kind, Kind::Hang) {
-            return faults.hang(request).await;
+            return hang(request).await;
         }
         if !after.is_zero() {
             tokio::time::sleep(after).await;
@@ -162,9 +182,9 @@ impl Script {
                 *response.headers_mut() = headers;
                 Ok(Response::from(response))
             }
-            Kind::DnsError => faults.send(request, UNRESOLVED).await,
-            Kind::ConnectError => faults.send(request, UNREACHABLE).await,
-            Kind::Hang => faults.hang(request).await,
+            Kind::DnsError => fault(request, UNRESOLVED).await,
+            Kind::ConnectError => fault(request, UNREACHABLE).await,
+            Kind::Hang => hang(request).await,
             Kind::Error(make) => Err(make()),
         }
     }
@@ -185,7 +205,7 @@ impl Middleware for Script {
     {
         Box::pin(async move {
             let reply = self.take(&request, extensions)?;
-            self.answer(reply, request).await
+            Self::answer(reply, request).await
         })
     }
 }
@@ -217,32 +237,27 @@ const SILENT: &str = "silent.test";
 
 /// Makes reqwest's own errors: nobody else can build them. A resolver that never gives an address
 /// keeps every request below it from opening a socket.
-#[derive(Debug, Default)]
-struct Faults {
-    client: OnceLock<Client>,
+async fn fault(request: Request, host: &str) -> Result<Response> {
+    // One for all scripts: a client takes a while to make.
+    static CLIENT: LazyLock<Client> = LazyLock::new(|| {
+        let client = Client::builder().no_proxy().dns_resolver(NoAddress).build();
+        client.unwrap_or_default()
+    });
+    let (url, timeout) = (request.url().clone(), request.timeout().copied());
+    let mut fault = CLIENT.get(format!("http://{host}/"));
+    if let Some(timeout) = timeout {
+        fault = fault.timeout(timeout);
+    }
+    fault.send().await.map_err(|error| Error::Reqwest(error.with_url(url)))
 }
 
-impl Faults {
-    /// Made when first needed: a client takes a while, and most scripts have no fault.
-    fn client(&self) -> &Client {
-        self.client.get_or_init(|| {
-            let client = Client::builder().no_proxy().dns_resolver(NoAddress).build();
-            client.unwrap_or_default()
-        })
-    }
-
-    async fn send(&self, request: Request, host: &str) -> Result<Response> {
-        let (url, timeout) = (request.url().clone(), request.timeout().copied());
-        let mut fault = self.client().get(format!("http://{host}/"));
-        if let Some(timeout) = timeout {
-            fault = fault.timeout(timeout);
-        }
-        fault.send().await.map_err(|error| Error::Reqwest(error.with_url(url)))
-    }
-
-    async fn hang(&self, request: Request) -> Result<Response> {
-        self.send(request, SILENT).await
-    }
+async fn hang(request: Request) -> Result<Response> {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    let nothing_ended_it =
+        "no time limit, and not its caller, ended a request that the script left hanging";
+    tokio::time::timeout(YEAR, fault(request, SILENT))
+        .await
+        .unwrap_or_else(|_| Err(Error::middleware(io::Error::other(nothing_ended_it))))
 }
 
 #[derive(Debug)]
