@@ -219,8 +219,8 @@ impl RetryTracker {
         Self::default()
     }
 
-    /// The history of the last request that ended with this tracker attached. `None` before that,
-    /// and for a request that never reached the middleware: one that can't be built.
+    /// The history of the last request that ended with this tracker attached. `None` before that, for a call that was
+    /// dropped before its end, and for a request that never reached the middleware: one that can't be built.
     #[must_use]
     pub fn history(&self) -> Option<RetryHistory> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
