@@ -3,11 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "support/faults.rs"]
+mod faults;
 #[path = "support/waits.rs"]
 mod waits;
 
 use std::time::{Duration, SystemTime};
 
+use faults::FAULTS;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proptest::collection::vec;
 use proptest::option;
@@ -19,20 +22,6 @@ use reqwest_typed_retry::{
     RetryPolicy, RetrySession, RetryableMethod, ServerDelays, StatusSet, StopReason,
 };
 use waits::{backoffs, durations, jitters, numbers};
-
-const FAULTS: [FaultKind; 11] = [
-    FaultKind::Dns,
-    FaultKind::Connect,
-    FaultKind::Tls,
-    FaultKind::Timeout,
-    FaultKind::ConnectionLost,
-    FaultKind::Refused,
-    FaultKind::Protocol,
-    FaultKind::Body,
-    FaultKind::Decode,
-    FaultKind::Invalid,
-    FaultKind::Other,
-];
 
 /// Those that some profile reads, and one that none does.
 const FIELDS: [&str; 8] = [
@@ -236,7 +225,7 @@ impl Given {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
     #[test]
     fn any_attempt_has_one_answer_and_it_keeps_to_every_limit(

@@ -2,14 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "support/faults.rs"]
+mod faults;
+
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
+use faults::FAULTS;
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use reqwest_typed_retry::test_util::seeded_jitter;
 use reqwest_typed_retry::{
-    ApiProfile, Attempt, Fault, FaultKind, Outcome, RetryDecision, RetryPolicy, RetryableMethod,
-    ServerDelays, StatusSet,
+    ApiProfile, Attempt, Fault, Outcome, RetryDecision, RetryPolicy, RetryableMethod, ServerDelays,
+    StatusSet,
 };
 
 const TABLE: &str = include_str!("data/decisions.txt");
@@ -57,20 +61,7 @@ fn policy(name: &str) -> RetryPolicy {
 }
 
 fn fault(kind: &str, delivery: &str) -> Fault {
-    let all = [
-        FaultKind::Dns,
-        FaultKind::Connect,
-        FaultKind::Tls,
-        FaultKind::Timeout,
-        FaultKind::ConnectionLost,
-        FaultKind::Refused,
-        FaultKind::Protocol,
-        FaultKind::Body,
-        FaultKind::Decode,
-        FaultKind::Invalid,
-        FaultKind::Other,
-    ];
-    let kind = all.into_iter().find(|known| known.as_str() == kind).unwrap();
+    let kind = FAULTS.into_iter().find(|known| known.as_str() == kind).unwrap();
     match delivery {
         "not_processed" => Fault::not_processed(kind),
         "unknown" => Fault::unknown(kind),

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod clients;
+#[path = "../support/faults.rs"]
+mod faults;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
+use faults::FAULTS;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest_typed_retry::test_util::seeded_jitter;
 use reqwest_typed_retry::{
@@ -385,20 +388,6 @@ fn assert_agrees(
 fn with_room(policy: &RetryPolicy) -> RetryPolicy {
     policy.to_builder().max_attempts(2).deadline(None).build().unwrap()
 }
-
-const FAULTS: [FaultKind; 11] = [
-    FaultKind::Dns,
-    FaultKind::Connect,
-    FaultKind::Tls,
-    FaultKind::Timeout,
-    FaultKind::ConnectionLost,
-    FaultKind::Refused,
-    FaultKind::Protocol,
-    FaultKind::Body,
-    FaultKind::Decode,
-    FaultKind::Invalid,
-    FaultKind::Other,
-];
 
 /// The classes that a request can have under `policy`.
 fn classes(policy: &RetryPolicy, key_fields: &[&str]) -> Vec<RetryableMethod> {

@@ -1,0 +1,17 @@
+//! Every kind of fault.
+
+use reqwest_typed_retry::FaultKind;
+
+pub(crate) const FAULTS: [FaultKind; 11] = [
+    FaultKind::Dns,
+    FaultKind::Connect,
+    FaultKind::Tls,
+    FaultKind::Timeout,
+    FaultKind::ConnectionLost,
+    FaultKind::Refused,
+    FaultKind::Protocol,
+    FaultKind::Body,
+    FaultKind::Decode,
+    FaultKind::Invalid,
+    FaultKind::Other,
+];
