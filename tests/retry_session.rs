@@ -75,3 +75,41 @@ fn a_request_need_not_be_kept_exactly_where_no_outcome_would_send_it_again() {
         }
     }
 }
+
+/// What an attempt says of itself is a driver's word; the session knows better.
+#[test]
+fn a_session_counts_for_itself_and_knows_its_class() {
+    let headers = HeaderMap::new();
+    let busy = Outcome::response(StatusCode::SERVICE_UNAVAILABLE, &headers);
+    let waits = Backoff::decorrelated(Duration::from_secs(1), Duration::from_secs(100)).unwrap();
+    let policy = RetryPolicy::builder().backoff(waits).build().unwrap();
+    let always_the_first = Attempt::new(1, RetryableMethod::Idempotent, &Method::POST, busy, NOW);
+    for (class, resends, stop) in [
+        (RetryableMethod::Idempotent, 2, StopReason::AttemptsExhausted),
+        (RetryableMethod::NonIdempotent, 0, StopReason::NotIdempotent),
+    ] {
+        let mut session = RetrySession::new(policy.clone(), class);
+        let mut told = session.clone();
+        for number in 1..10 {
+            let decision = session.decide(&always_the_first, &mut seeded_jitter(number));
+            let attempt = told.attempt_ended(&Method::POST, busy, NOW);
+            assert_eq!(decision, told.decide(&attempt, &mut seeded_jitter(number)));
+            assert_eq!(decision.delay().is_some(), number <= resends, "{class}: {decision}");
+            assert!(number <= resends || decision.stop_reason() == Some(stop), "{decision}");
+        }
+    }
+}
+
+#[test]
+fn a_stop_is_final_whatever_comes_after_it() {
+    let headers = HeaderMap::new();
+    let not_found = Outcome::response(StatusCode::NOT_FOUND, &headers);
+    let refused = Outcome::fault(Fault::not_processed(FaultKind::Refused));
+    let mut session = RetrySession::new(RetryPolicy::default(), RetryableMethod::Idempotent);
+    for outcome in [not_found, refused] {
+        let attempt = session.attempt_ended(&Method::GET, outcome, NOW).with_not_processed(true);
+        let decision = session.decide(&attempt, &mut seeded_jitter(1));
+        assert_eq!(decision.stop_reason(), Some(StopReason::Permanent), "{outcome:?}");
+    }
+    assert!(!session.may_resend(true));
+}

@@ -33,7 +33,8 @@ use crate::time::Instant;
 /// What it sends again by the same method, to the same URL and with the same bytes is one logical request: an
 /// idempotency key that is [made](crate::RetryPolicyBuilder::generate_idempotency_keys) for it stays. A streamed
 /// body is like no other: bring the key.
-/// After the last attempt each further request is still sent once. The loop's resends draw on the
+/// After the last attempt each further request is still sent once. A stop is final until the next request: of a
+/// 503 that asked for too long a wait nothing is sent again, even if its body is cut. The loop's resends draw on the
 /// [`RetryBudget`] of the client, too; a good answer counts there once nobody has the session any more, or its next request is sent.
 ///
 /// - The cuts that the loop decides on are in no [`RetryHistory`](crate::RetryHistory): ask
@@ -80,8 +81,9 @@ struct State {
     endpoint: Option<Arc<str>>,
     /// When the current attempt was sent, counted from the making of the session.
     sent: Duration,
-    /// Whether the current attempt has ended, and failed: its end has been told then.
-    has_failed: bool,
+    /// Why nothing follows the current attempt. Its end has been told then, and the stop is final: until the next
+    /// request.
+    stopped: Option<StopReason>,
     /// Those of the client that sends the requests.
     observers: Observers,
     budget: Option<RetryBudget>,
@@ -112,7 +114,7 @@ impl SharedSession {
             url: None,
             endpoint: None,
             sent: Duration::ZERO,
-            has_failed: false,
+            stopped: None,
             budget: None,
             account: None,
             observers: Observers::default(),
@@ -134,19 +136,26 @@ impl SharedSession {
     }
 
     fn judge(&self, error: &(dyn Error + 'static)) -> AttemptRecord {
+        let fault = RetryError::fault_of(error);
+        let record = |number, sent, decision| {
+            AttemptRecord::new(number, sent, AttemptOutcome::Fault(fault), false, None, decision)
+        };
         // Not locked while classifiers run.
-        let (mut session, mut account, method, url, endpoint, sent, has_failed, observers) = {
+        let (mut session, mut account, method, url, endpoint, sent, observers) = {
             let state = &mut *self.lock();
+            if let Some(reason) = state.stopped {
+                let stop = RetryDecision::DoNotRetry { reason };
+                return record(state.session.attempts(), state.sent, stop);
+            }
             let (session, account) = (state.session.clone(), state.take_account());
-            let State { method, url, endpoint, sent, has_failed, observers, .. } = state;
+            let State { method, url, endpoint, sent, observers, .. } = state;
             let (method, url, endpoint) = (method.clone(), url.clone(), endpoint.clone());
-            (session, account, method, url, endpoint, *sent, *has_failed, observers.clone())
+            (session, account, method, url, endpoint, *sent, observers.clone())
         };
         if let Some(account) = &mut account {
             account.failed(); // also if a classifier panics
         }
         let number = session.attempts();
-        let fault = RetryError::fault_of(error);
         let (scope, elapsed) = (RetryScope::open(), self.elapsed());
         let left = scope.as_ref().and_then(|scope| scope.time_left());
         let (host, path) = target(url.as_ref());
@@ -163,8 +172,7 @@ impl SharedSession {
         if needs_token && !account.as_mut().is_none_or(Account::take) {
             decision = RetryDecision::DoNotRetry { reason: StopReason::BudgetExhausted };
         }
-        let outcome = AttemptOutcome::Fault(fault);
-        let record = AttemptRecord::new(number, sent, outcome, false, None, decision);
+        let record = record(number, sent, decision);
         let call = ObservedCall {
             method: &method,
             url: url.as_ref(),
@@ -172,16 +180,14 @@ impl SharedSession {
             policy: session.policy(),
             elapsed,
         };
-        // Without a request there is nothing to tell, and of one that has failed its end was told.
-        match decision {
-            _ if url.is_none() => {}
-            RetryDecision::DoNotRetry { .. } if has_failed => {}
-            RetryDecision::DoNotRetry { reason } => {
-                observers.attempt_ended(&call, &record);
+        if url.is_some() {
+            observers.attempt_ended(&call, &record); // without a request there is nothing to tell
+        }
+        if let RetryDecision::DoNotRetry { reason } = decision {
+            if url.is_some() {
                 observers.call_ended(&call, &RetryHistory::new(vec![record], reason));
-                self.lock().has_failed = true;
             }
-            RetryDecision::RetryAfter { .. } => observers.attempt_ended(&call, &record),
+            self.lock().stopped = Some(reason);
         }
         // Not before: if an observer panics, the token goes back, and the session stays where it is.
         self.keep_account(account);
@@ -206,7 +212,7 @@ impl SharedSession {
             elapsed: self.elapsed(),
         };
         observers.call_ended(&call, &RetryHistory::new(vec![last], StopReason::Cancelled));
-        self.lock().has_failed = true;
+        self.lock().stopped = Some(StopReason::Cancelled);
     }
 
     /// [`decide_after`](Self::decide_after), and the wait.
@@ -274,7 +280,7 @@ impl SharedSession {
         mem::swap(&mut state.budget, &mut budget);
         mem::swap(&mut state.observers, &mut observers);
         state.begun += 1;
-        state.has_failed = false;
+        state.stopped = None;
         state.session.set_class(class);
         state.method.clone_from(request.method());
         state.url = Some(request.url().clone());
@@ -301,10 +307,12 @@ impl SharedSession {
     }
 
     /// A request has ended.
-    pub(super) fn ended(&self, account: Option<Account>, has_failed: bool) {
+    pub(super) fn ended(&self, account: Option<Account>, reason: StopReason) {
         let state = &mut *self.lock();
         state.account = account;
-        state.has_failed = has_failed;
+        // The body of a good response may yet be cut, and the loop can make a body anew.
+        let is_open = matches!(reason, StopReason::Completed | StopReason::BodyNotReplayable);
+        state.stopped = (!is_open).then_some(reason);
     }
 
     pub(super) fn sent_after(&self) -> Duration {

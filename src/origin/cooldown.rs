@@ -29,9 +29,11 @@ const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// - What the policy does with server delays holds here too: what is over its limit closes nothing,
 ///   what it clamps closes for as long, and a policy that ignores them neither closes nor waits.
 ///   One that never sends again waits, too.
-/// - **Set a deadline**, by the policy or by a [`RetryScope`](crate::RetryScope). Without one what is held back
-///   goes all the same in the end, in a burst that can keep a server down (`docs/fleets.md` has it measured);
-///   and an origin may close again before a request got through: each time it waits anew.
+/// - **Set a deadline**, by the policy or by a [`RetryScope`](crate::RetryScope). Without one a call is held for as
+///   long as its origin keeps closing: about one gets through each time, closes it again, and all others wait anew.
+///   A server that answers nothing else can so hold 100 calls of the default policy for five hours by
+///   `Retry-After: 60`. And when it stops, what is held back goes in a burst that can keep it down
+///   (`docs/fleets.md` has it measured). Attempts, and limits of an attempt, end none of this.
 /// - The wait counts against the deadline, and not as an attempt. One that could not end before it never
 ///   starts: a first attempt then fails at once by [`RetryError::is_closed`](crate::RetryError::is_closed), and
 ///   of a resend the outcome in hand comes back, if it is whole.

@@ -148,6 +148,20 @@ impl<'a> Attempt<'a> {
         }
     }
 
+    /// As its session counts it.
+    #[inline]
+    pub(super) const fn counted(
+        mut self,
+        number: u32,
+        class: RetryableMethod,
+        previous_delay: Option<Duration>,
+    ) -> Self {
+        self.number = number;
+        self.class = class;
+        self.previous_delay = previous_delay;
+        self
+    }
+
     /// Where the request went, for classifiers. **Default**: both empty.
     #[must_use]
     #[inline]

@@ -99,12 +99,13 @@ impl RetrySession {
     }
 
     /// Asks the policy about `attempt`, unless an earlier stop stands. If a resend is to follow, the session moves
-    /// on to that attempt.
+    /// on to that attempt. The number, the class and the previous wait are the session's own, whatever `attempt` says.
     pub fn decide<R: Rng + ?Sized>(&mut self, attempt: &Attempt<'_>, rng: &mut R) -> RetryDecision {
         if let Some(reason) = self.stopped {
             return RetryDecision::DoNotRetry { reason };
         }
-        let decision = self.policy.decide(attempt, rng);
+        let attempt = attempt.counted(self.attempts, self.class, self.previous_delay);
+        let decision = self.policy.decide(&attempt, rng);
         match decision {
             RetryDecision::RetryAfter { delay, .. } => {
                 self.attempts = self.attempts.saturating_add(1);

@@ -44,9 +44,10 @@ impl Reply {
         HeaderValue: TryFrom<V, Error: Into<http::Error>>,
     {
         let Kind::Response { headers, .. } = &mut self.kind else { return self };
+        let after = self.after;
         let impossible = |what: String, error: http::Error| {
             let message = format!("{what} of the script's reply: {error}");
-            Self::error(move || Error::middleware(io::Error::other(message.clone())))
+            Self::error(move || Error::middleware(io::Error::other(message.clone()))).after(after)
         };
         let name = match HeaderName::try_from(name) {
             Ok(name) => name,
