@@ -368,36 +368,3 @@ async fn a_wait_that_is_given_up_makes_no_later_request_repeatable() {
     let decision = session.decide_after(&body_error().await);
     assert_eq!(decision.stop_reason(), Some(StopReason::NotIdempotent));
 }
-
-/// Of a failure that was given up its message may be read, and that may be cut.
-#[tokio::test(start_paused = true)]
-async fn a_stop_is_final_until_the_next_request() {
-    let cut = |status| Reply::status(StatusCode::from_u16(status).unwrap()).body("half").cut();
-    for (reply, name) in
-        [(cut(503).header("retry-after", 3_600), "server_delay_too_long"), (cut(404), "permanent")]
-    {
-        let script = Script::new([reply, cut(200), cut(200)]);
-        let retry = RetryMiddleware::new(RetryPolicy::never());
-        let http = ClientBuilder::new(Client::new()).with(retry).with(script.clone()).build();
-        let session = SharedSession::new(RetryPolicy::default());
-        let get = || http.get("http://a.test/").retry_session(&session).send();
-        let failed = get().await.unwrap();
-        let error = failed.text().await.unwrap_err();
-        for _ in 0..2 {
-            let stop = session.decide_after(&error).stop_reason().unwrap();
-            assert_eq!(stop.as_str(), name);
-        }
-        assert!(session.resend_after(error).await.is_err());
-        assert_eq!(session.attempts(), 1);
-
-        let error = get().await.unwrap().text().await.unwrap_err();
-        assert!(session.decide_after(&error).delay().is_some(), "{name}");
-        // What is no fault of the body, and then one.
-        let cut = get().await.unwrap().text().await.unwrap_err();
-        let other = std::io::Error::other("no transport error");
-        for error in [&other as &(dyn std::error::Error + 'static), &cut] {
-            let stop = session.decide_after(error).stop_reason();
-            assert_eq!(stop, Some(StopReason::Permanent), "{error:?}");
-        }
-    }
-}

@@ -81,9 +81,10 @@ struct State {
     endpoint: Option<Arc<str>>,
     /// When the current attempt was sent, counted from the making of the session.
     sent: Duration,
-    /// Why nothing follows the current attempt. Its end has been told then, and the stop is final: until the next
-    /// request.
+    /// Why nothing follows the current attempt: final, until the next request.
     stopped: Option<StopReason>,
+    /// Whether the current request was given up, and so its end has been told.
+    gave_up: bool,
     /// Those of the client that sends the requests.
     observers: Observers,
     budget: Option<RetryBudget>,
@@ -115,6 +116,7 @@ impl SharedSession {
             endpoint: None,
             sent: Duration::ZERO,
             stopped: None,
+            gave_up: false,
             budget: None,
             account: None,
             observers: Observers::default(),
@@ -141,16 +143,16 @@ impl SharedSession {
             AttemptRecord::new(number, sent, AttemptOutcome::Fault(fault), false, None, decision)
         };
         // Not locked while classifiers run.
-        let (mut session, mut account, method, url, endpoint, sent, observers) = {
+        let (mut session, mut account, method, url, endpoint, sent, observers, begun, gave_up) = {
             let state = &mut *self.lock();
             if let Some(reason) = state.stopped {
                 let stop = RetryDecision::DoNotRetry { reason };
                 return record(state.session.attempts(), state.sent, stop);
             }
             let (session, account) = (state.session.clone(), state.take_account());
-            let State { method, url, endpoint, sent, observers, .. } = state;
+            let State { method, url, endpoint, sent, observers, begun, gave_up, .. } = state;
             let (method, url, endpoint) = (method.clone(), url.clone(), endpoint.clone());
-            (session, account, method, url, endpoint, *sent, observers.clone())
+            (session, account, method, url, endpoint, *sent, observers.clone(), *begun, *gave_up)
         };
         if let Some(account) = &mut account {
             account.failed(); // also if a classifier panics
@@ -180,14 +182,16 @@ impl SharedSession {
             policy: session.policy(),
             elapsed,
         };
-        if url.is_some() {
-            observers.attempt_ended(&call, &record); // without a request there is nothing to tell
+        // Without a request there is nothing to tell, and an end is told once.
+        let is_told = url.is_some() && (decision.delay().is_some() || !gave_up);
+        if is_told {
+            observers.attempt_ended(&call, &record);
         }
         if let RetryDecision::DoNotRetry { reason } = decision {
-            if url.is_some() {
+            if is_told {
                 observers.call_ended(&call, &RetryHistory::new(vec![record], reason));
             }
-            self.lock().stopped = Some(reason);
+            self.stop(begun, reason);
         }
         // Not before: if an observer panics, the token goes back, and the session stays where it is.
         self.keep_account(account);
@@ -197,10 +201,22 @@ impl SharedSession {
         record
     }
 
+    /// Of the request that was the last when `begun` had begun: a later one is none of its business.
+    fn stop(&self, begun: u64, reason: StopReason) {
+        let state = &mut *self.lock();
+        if state.begun == begun {
+            (state.stopped, state.gave_up) = (Some(reason), true);
+        }
+    }
+
     /// The wait after `last` was cancelled.
-    fn tell_cancelled(&self, last: AttemptRecord) {
+    fn tell_cancelled(&self, last: AttemptRecord, begun: u64) {
         let (policy, method, url, endpoint, observers) = {
-            let State { session, method, url, endpoint, observers, .. } = &*self.lock();
+            let state = &*self.lock();
+            if state.begun != begun {
+                return;
+            }
+            let State { session, method, url, endpoint, observers, .. } = state;
             let policy = session.policy().clone();
             (policy, method.clone(), url.clone(), endpoint.clone(), observers.clone())
         };
@@ -212,7 +228,7 @@ impl SharedSession {
             elapsed: self.elapsed(),
         };
         observers.call_ended(&call, &RetryHistory::new(vec![last], StopReason::Cancelled));
-        self.lock().stopped = Some(StopReason::Cancelled);
+        self.stop(begun, StopReason::Cancelled);
     }
 
     /// [`decide_after`](Self::decide_after), and the wait.
@@ -231,7 +247,7 @@ impl SharedSession {
         let mut undo = Undo { shared: self, before: Some(before), begun };
         let scope = RetryScope::open();
         if Wait::new(delay, scope.as_ref()).await == Woken::Cancelled {
-            self.tell_cancelled(record);
+            self.tell_cancelled(record, begun);
             return Err(error);
         }
         undo.before = None;
@@ -281,6 +297,7 @@ impl SharedSession {
         mem::swap(&mut state.observers, &mut observers);
         state.begun += 1;
         state.stopped = None;
+        state.gave_up = false;
         state.session.set_class(class);
         state.method.clone_from(request.method());
         state.url = Some(request.url().clone());
@@ -306,12 +323,14 @@ impl SharedSession {
         now
     }
 
-    /// A request has ended.
-    pub(super) fn ended(&self, account: Option<Account>, reason: StopReason) {
+    /// A request has ended, by an error or not.
+    pub(super) fn ended(&self, reason: StopReason, is_error: bool) {
         let state = &mut *self.lock();
-        state.account = account;
-        // The body of a good response may yet be cut, and the loop can make a body anew.
-        let is_open = matches!(reason, StopReason::Completed | StopReason::BodyNotReplayable);
+        // The body of a good response may yet be cut, and a body that failed to arrive the loop can make anew; a
+        // status has been judged.
+        let is_open = reason == StopReason::Completed
+            || (reason == StopReason::BodyNotReplayable && is_error);
+        state.gave_up = reason != StopReason::Completed;
         state.stopped = (!is_open).then_some(reason);
     }
 

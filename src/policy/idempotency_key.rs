@@ -63,8 +63,8 @@ impl IdempotencyKey {
         // Nor do errors show it.
         let length = key.chars().count();
         let error = |rule| {
-            let what = format_args!("{length} characters long");
-            Err(PolicyError::new("idempotency_key", what, rule))
+            // Not by a name: before Rust 1.89 it would not live so long.
+            Err(PolicyError::new("idempotency_key", format_args!("{length} characters long"), rule))
         };
         if !key.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             return error("it must be printable ASCII");

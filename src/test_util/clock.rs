@@ -61,7 +61,7 @@ impl TestClock {
         shown.since = shown.since.map(|_| Instant::now());
     }
 
-    /// Moves it forward, as far as a `SystemTime` goes.
+    /// Moves it forward; further than a `SystemTime` goes it does not move at all.
     pub fn advance(&self, by: Duration) {
         let now = self.now();
         self.set(now.checked_add(by).unwrap_or(now));

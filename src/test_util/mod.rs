@@ -4,7 +4,7 @@
 //!   sent. All its waits are tokio's, so they cost nothing under paused time.
 //! - [`Reply`] is one answer: a response, a late one, one whose body is cut, a real error of reqwest's, or none.
 //! - [`seeded_jitter`] makes every wait repeatable.
-//! - [`TestClock`] is a wall clock that only moves when told.
+//! - [`TestClock`] is a wall clock of the test's own, which can tick with tokio's time.
 //!
 //! Build the chain of your service in a function that returns the
 //! [`ClientBuilder`](reqwest_middleware::ClientBuilder), and add the script last: it stands for the network, so

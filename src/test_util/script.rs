@@ -152,15 +152,19 @@ impl Script {
             timeout: request.timeout().copied(),
             resend_count: ResendCount::of(extensions),
         };
-        let number = {
+        let (number, left) = {
             let all = &mut *locked(&self.state.received);
             all.push(received.clone());
-            all.len()
+            // Before another request arrives.
+            let left = match &self.state.replies {
+                Replies::List(list) => locked(list).pop_front(),
+                Replies::Made(_) => None,
+            };
+            (all.len(), left)
         };
-        let left = match &self.state.replies {
-            Replies::List(list) => locked(list).pop_front(),
-            Replies::Made(make) => Some(make(&received)),
-        };
+        if let Replies::Made(make) = &self.state.replies {
+            return Ok(make(&received));
+        }
         let Received { method, url, .. } = received;
         left.ok_or_else(|| Error::middleware(ScriptExhausted { number, method, url }))
     }

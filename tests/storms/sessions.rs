@@ -171,7 +171,9 @@ async fn a_wait_of_the_loop_that_comes_to_nothing_takes_nothing() {
     token.cancel();
     wait.await.unwrap_err();
     assert_eq!((level(&budget), session.attempts()), (10.0, 1));
+    assert_eq!(session.decide_after(&cut()).stop_reason(), Some(StopReason::Cancelled));
     // Decided twice, and sent once.
+    client.get(A).retry_session(&session).send().await.unwrap();
     assert!(session.decide_after(&cut()).delay().is_some());
     assert!(session.decide_after(&cut()).delay().is_some());
     assert_eq!(level(&budget), 9.0);

@@ -29,6 +29,9 @@ impl Call<'_> {
         mut result: Result<Response>,
         is_told: bool,
     ) -> Result<Response> {
+        if let Some(shared) = self.shared_session() {
+            shared.ended(reason, result.is_err());
+        }
         if let Ok(response) = &mut result {
             buffer::forget(response);
         }

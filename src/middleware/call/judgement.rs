@@ -30,7 +30,7 @@ impl Call<'_> {
             RetryDecision::RetryAfter { delay, .. } => Continue((delay, ended.result)),
             RetryDecision::DoNotRetry { reason } => {
                 if let Some(shared) = self.shared_session() {
-                    shared.ended(progress.account.take(), reason);
+                    shared.keep_account(progress.account.take());
                 }
                 let attempts = mem::take(&mut progress.attempts);
                 Break(self.finish(attempts, url, reason, ended.result))
