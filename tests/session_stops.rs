@@ -167,3 +167,24 @@ async fn a_wait_that_is_cancelled_stops_no_later_request() {
     assert_eq!(session.decide_after(&error).delay(), Some(DELAY));
     assert!(!told.take().iter().any(|told| told.starts_with("gave up")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_later_request_is_judged_and_told_for_itself_even_if_it_was_dropped() {
+    let told = Told::default();
+    let script = Script::new([cut(404), Reply::hang(), Reply::hang()]);
+    let (http, session) = (client(&script, &told), session());
+    let not_found = http.get(URL).retry_session(&session).send().await.unwrap();
+    let error = not_found.text().await.unwrap_err();
+    assert_eq!(session.decide_after(&error).stop_reason(), Some(StopReason::Permanent));
+    let other = std::io::Error::other("no transport error");
+    let _ = told.take();
+    let dropped = async || {
+        let send = http.put(URL).retry_session(&session).send();
+        tokio::time::timeout(DELAY, send).await.unwrap_err();
+    };
+    dropped().await;
+    assert_eq!(session.decide_after(&other).stop_reason(), Some(StopReason::Permanent));
+    assert_eq!(told.take(), ["attempt 1"]);
+    dropped().await;
+    assert!(session.decide_after(&error).delay().is_some());
+}
