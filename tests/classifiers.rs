@@ -250,15 +250,3 @@ fn a_rule_sees_the_attempt_as_its_driver_describes_it() {
         assert_eq!(decision.stop_reason(), Some(StopReason::Permanent), "nobody asked the rule");
     }
 }
-
-/// A driver need not ask about what is complete.
-#[test]
-fn an_answer_is_complete_unless_a_rule_may_have_another_opinion() {
-    let (without, with) =
-        (policy().build().unwrap(), policy().classifier(Always(None)).build().unwrap());
-    assert_eq!((without.has_classifiers(), with.has_classifiers()), (false, true));
-    for status in (100..=999).map(|code| StatusCode::from_u16(code).unwrap()) {
-        assert_eq!(without.completes(status), status.as_u16() < 400, "{status}");
-        assert!(!with.completes(status), "{status}");
-    }
-}

@@ -66,7 +66,9 @@ fn the_default_policy_has_the_default_settings() {
     assert_ne!(RetryPolicy::never().settings(), RetrySettings::default());
     // Code can't be written down, so it is not there at all.
     let judged = RetryPolicy::builder().classifier(|_: &Attempt<'_>| None).build().unwrap();
-    assert!(!judged.settings().policy().has_classifiers());
+    let debug = |policy: &RetryPolicy| format!("{policy:?}");
+    assert!(debug(&judged).contains("classifiers: 1 of"), "{judged:?}");
+    assert_eq!(debug(judged.settings().policy()), debug(&RetryPolicy::default()));
 }
 
 /// A setting, and what is said of it.

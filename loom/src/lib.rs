@@ -12,6 +12,8 @@
 mod bucket;
 mod bucket_models;
 mod key;
+#[path = "../../src/origin/sick_origin.rs"]
+mod sick_origin;
 #[path = "../../src/origin/sick_origins.rs"]
 mod sick_origins;
 mod sick_origins_models;

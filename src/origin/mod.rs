@@ -3,7 +3,7 @@
 //! | question | file |
 //! |---|---|
 //! | is there a token for this resend? | `budget` (the handle and its settings), `account` (one call's dealings with it) |
-//! | which origins have state, and for how long? | `sick_origins`; `bucket` (that of one) |
+//! | which origins have state, and for how long? | `sick_origins`; `sick_origin` (that of one), `bucket` |
 //! | is an origin closed for the moment? | `cooldown` |
 //! | what is an origin? | `key` |
 
@@ -12,6 +12,7 @@ mod bucket;
 mod budget;
 mod cooldown;
 mod key;
+mod sick_origin;
 mod sick_origins;
 
 pub(crate) use account::Account;

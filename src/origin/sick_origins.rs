@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::PoisonError;
 #[cfg(not(loom))]
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(not(loom))]
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -12,10 +12,11 @@ use std::time::Duration;
 #[cfg(loom)]
 use loom::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::bucket::{Bucket, TOKEN};
+use super::bucket::TOKEN;
 use super::key::Key;
+use super::sick_origin::SickOrigin;
 #[cfg(loom)]
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Ordering};
 
 /// How many origins have a bucket of their own at the same time, at most.
 pub(super) const MAX_ORIGINS: usize = if cfg!(loom) { 1 } else { 1_024 };
@@ -51,18 +52,9 @@ pub(super) struct SickOrigins {
 
 #[derive(Debug, Default)]
 struct Buckets {
-    own: HashMap<Key, Sick>,
-    shared: Option<Sick>,
+    own: HashMap<Key, SickOrigin>,
+    shared: Option<SickOrigin>,
     next_sweep: Duration,
-}
-
-#[derive(Debug)]
-struct Sick {
-    bucket: Bucket,
-    /// How many resends wait with a token of it.
-    waiting: AtomicUsize,
-    /// When a token was taken or used last. In milliseconds.
-    last_debit: AtomicU64,
 }
 
 impl SickOrigins {
@@ -81,19 +73,21 @@ impl SickOrigins {
         if self.capacity < TOKEN {
             return None; // nor is there a bucket for nothing
         }
-        if let Some(sick) = self.read().own.get(&key).filter(|sick| !self.is_idle(sick, now)) {
+        if let Some(sick) =
+            self.read().own.get(&key).filter(|sick| !sick.is_idle(now, self.idle_after))
+        {
             return sick.take(now).then_some(Home::Own);
         }
         let mut buckets = self.write();
         self.sweep(&mut buckets, now);
         let is_new = !buckets.own.contains_key(&key);
         let (sick, home) = if is_new && buckets.own.len() >= MAX_ORIGINS {
-            (buckets.shared.get_or_insert_with(|| Sick::new(self.capacity)), Home::Shared)
+            (buckets.shared.get_or_insert_with(|| SickOrigin::new(self.capacity)), Home::Shared)
         } else {
-            (buckets.own.entry(key).or_insert_with(|| Sick::new(self.capacity)), Home::Own)
+            (buckets.own.entry(key).or_insert_with(|| SickOrigin::new(self.capacity)), Home::Own)
         };
-        if self.is_idle(sick, now) {
-            *sick = Sick::new(self.capacity);
+        if sick.is_idle(now, self.idle_after) {
+            *sick = SickOrigin::new(self.capacity);
         }
         let is_taken = sick.take(now);
         self.recount(&buckets);
@@ -102,39 +96,31 @@ impl SickOrigins {
 
     /// The resend is sent: its token is used now.
     pub(super) fn use_up(&self, key: Key, home: Home, now: Duration) {
-        self.change(key, home, now, |sick| {
-            sick.waiting.fetch_sub(1, Ordering::Relaxed);
-            sick.touch(now);
-        });
+        self.change(key, home, now, |sick| sick.use_up(now));
     }
 
     /// The resend is not sent: its token goes back.
     pub(super) fn put_back(&self, key: Key, home: Home, now: Duration) {
-        self.change(key, home, now, |sick| {
-            sick.waiting.fetch_sub(1, Ordering::Relaxed);
-            sick.bucket.give(TOKEN);
-        });
+        self.change(key, home, now, SickOrigin::put_back);
     }
 
     /// Gives `amount`, in thousandths of a token, to a bucket, if there is one.
     pub(super) fn give(&self, key: Key, home: Home, amount: u64, now: Duration) {
         if self.count() > 0 {
-            self.change(key, home, now, |sick| {
-                sick.bucket.give(amount);
-            });
+            self.change(key, home, now, |sick| sick.give(amount));
         }
     }
 
-    fn change(&self, key: Key, home: Home, now: Duration, change: impl Fn(&Sick)) {
+    fn change(&self, key: Key, home: Home, now: Duration, change: impl Fn(&SickOrigin)) {
         let buckets = self.read();
         let sick = buckets.find(key, home);
         sick.map(change);
-        let is_well = sick.is_some_and(Sick::is_well);
+        let is_well = sick.is_some_and(SickOrigin::is_well);
         let is_due = buckets.next_sweep <= now;
         drop(buckets);
         if is_well || is_due {
             let buckets = &mut *self.write();
-            if buckets.find(key, home).is_some_and(Sick::is_well) {
+            if buckets.find(key, home).is_some_and(SickOrigin::is_well) {
                 match home {
                     Home::Own => drop(buckets.own.remove(&key)),
                     Home::Shared => buckets.shared = None,
@@ -150,7 +136,7 @@ impl SickOrigins {
     pub(super) fn count_at(&self, now: Duration) -> usize {
         let buckets = self.read();
         let all = buckets.own.values().chain(&buckets.shared);
-        all.filter(|sick| !sick.is_well() && !self.is_idle(sick, now)).count()
+        all.filter(|sick| !sick.is_well() && !sick.is_idle(now, self.idle_after)).count()
     }
 
     /// What a debit would find, in thousandths of a token.
@@ -161,7 +147,7 @@ impl SickOrigins {
             own => own,
         };
         match sick {
-            Some(sick) if !self.is_idle(sick, now) => sick.bucket.level(),
+            Some(sick) if !sick.is_idle(now, self.idle_after) => sick.level(),
             _ => self.capacity,
         }
     }
@@ -170,12 +156,12 @@ impl SickOrigins {
     fn has_room(&self, buckets: &Buckets, now: Duration) -> bool {
         let is_due = buckets.next_sweep <= now;
         buckets.own.len() < MAX_ORIGINS
-            || (is_due && buckets.own.values().any(|sick| self.is_idle(sick, now)))
+            || (is_due && buckets.own.values().any(|sick| sick.is_idle(now, self.idle_after)))
     }
 
     fn sweep(&self, buckets: &mut Buckets, now: Duration) {
         if buckets.next_sweep <= now {
-            let stays = |sick: &Sick| !sick.is_well() && !self.is_idle(sick, now);
+            let stays = |sick: &SickOrigin| !sick.is_well() && !sick.is_idle(now, self.idle_after);
             buckets.own.retain(|_, sick| stays(sick));
             buckets.shared.take_if(|sick| !stays(sick));
             buckets.next_sweep = now.saturating_add(self.idle_after / SWEEPS);
@@ -192,12 +178,6 @@ impl SickOrigins {
         self.read().count()
     }
 
-    fn is_idle(&self, sick: &Sick, now: Duration) -> bool {
-        let last_debit = Duration::from_millis(sick.last_debit.load(Ordering::Relaxed));
-        sick.waiting.load(Ordering::Relaxed) == 0
-            && now.saturating_sub(last_debit) >= self.idle_after
-    }
-
     fn read(&self) -> RwLockReadGuard<'_, Buckets> {
         self.buckets.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -212,39 +192,11 @@ impl Buckets {
         self.own.len() + usize::from(self.shared.is_some())
     }
 
-    fn find(&self, key: Key, home: Home) -> Option<&Sick> {
+    fn find(&self, key: Key, home: Home) -> Option<&SickOrigin> {
         match home {
             Home::Own => self.own.get(&key),
             Home::Shared => self.shared.as_ref(),
         }
-    }
-}
-
-impl Sick {
-    fn new(capacity: u64) -> Self {
-        Self {
-            bucket: Bucket::full(capacity),
-            waiting: AtomicUsize::new(0),
-            last_debit: AtomicU64::new(0),
-        }
-    }
-
-    fn take(&self, now: Duration) -> bool {
-        let is_taken = self.bucket.take();
-        if is_taken {
-            self.waiting.fetch_add(1, Ordering::Relaxed);
-            self.touch(now);
-        }
-        is_taken
-    }
-
-    fn touch(&self, now: Duration) {
-        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        self.last_debit.fetch_max(now, Ordering::Relaxed);
-    }
-
-    fn is_well(&self) -> bool {
-        self.bucket.is_full() && self.waiting.load(Ordering::Relaxed) == 0
     }
 }
 

@@ -124,8 +124,7 @@ impl RetryPolicy {
     /// An outcome alone is no proof: a redirect may have carried the request on after the first
     /// server acted on it. So the outcome must say "not processed" *and* there must be positive
     /// evidence that this outcome is the end of the only exchange of the attempt.
-    #[must_use]
-    pub fn proves_not_processed(&self, attempt: &Attempt<'_>) -> bool {
+    pub(crate) fn proves_not_processed(&self, attempt: &Attempt<'_>) -> bool {
         attempt.not_processed()
             && match attempt.outcome() {
                 Outcome::Response { status, .. } => self.not_processed_statuses().contains(status),

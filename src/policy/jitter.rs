@@ -18,8 +18,8 @@ use super::{PolicyError, constants};
 /// | `Equal` (the default) | `[d/2, d]` |
 /// | `Proportional(p)` | `[d - p·d, d + p·d]`, cut off at the longest delay of the backoff |
 ///
-/// A delay that a server asked for is only ever stretched, whatever the jitter: see
-/// [`Jitter::stretch`].
+/// A delay that a server asked for is never undercut: with any jitter but `None` the wait is drawn from that delay
+/// to a tenth more, at most 5 s more ([`constants::MAX_SERVER_DELAY_SPREAD`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Jitter {
@@ -62,20 +62,8 @@ impl Jitter {
         }
     }
 
-    /// The interval for a delay that a server asked for: never less, and up to a tenth more, at
-    /// most 5 s ([`constants::MAX_SERVER_DELAY_SPREAD`]). None with [`Jitter::None`].
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use reqwest_typed_retry::Jitter;
-    ///
-    /// let secs = Duration::from_secs;
-    /// assert_eq!(Jitter::Equal.stretch(secs(10)), secs(10)..=secs(11));
-    /// assert_eq!(Jitter::Equal.stretch(secs(100)), secs(100)..=secs(105));
-    /// assert_eq!(Jitter::None.stretch(secs(10)), secs(10)..=secs(10));
-    /// ```
-    #[must_use]
-    pub fn stretch(self, asked: Duration) -> RangeInclusive<Duration> {
+    /// The interval for a delay that a server asked for.
+    pub(super) fn stretch(self, asked: Duration) -> RangeInclusive<Duration> {
         let width = match self {
             Self::None => Duration::ZERO,
             _ => (asked / constants::SERVER_DELAY_SPREAD_DIVISOR)
@@ -153,6 +141,16 @@ mod tests {
                 format!("jitter is {share:?}, but a share must be between 0 and 1")
             );
         }
+    }
+
+    #[test]
+    fn what_a_server_asked_for_is_stretched_and_never_undercut() {
+        let secs = Duration::from_secs;
+        for jitter in [Jitter::Equal, Jitter::Full, Jitter::proportional(0.5).unwrap()] {
+            assert_eq!(jitter.stretch(secs(10)), secs(10)..=secs(11), "{jitter:?}");
+            assert_eq!(jitter.stretch(secs(100)), secs(100)..=secs(105), "{jitter:?}");
+        }
+        assert_eq!(Jitter::None.stretch(secs(10)), secs(10)..=secs(10));
     }
 
     #[test]

@@ -181,9 +181,8 @@ impl RetryPolicy {
     }
 
     /// Whether classifiers of the application's own are asked.
-    #[must_use]
     #[inline]
-    pub fn has_classifiers(&self) -> bool {
+    pub(crate) fn has_classifiers(&self) -> bool {
         !self.rules.classifiers.is_empty()
     }
 
@@ -201,12 +200,9 @@ impl RetryPolicy {
         }
     }
 
-    /// Whether the attempt `number` of a request of this class could be followed by a resend at
-    /// all. Where it could not, the request need not be kept. `provable`: whether the transport can
-    /// prove that a request was not processed; `false` unless it is known to.
-    #[must_use]
+    /// What [`RetrySession::may_resend`](super::RetrySession::may_resend) says of the attempt `number`.
     #[inline]
-    pub fn may_resend(&self, class: RetryableMethod, number: u32, provable: bool) -> bool {
+    pub(crate) fn may_resend(&self, class: RetryableMethod, number: u32, provable: bool) -> bool {
         self.attempts_left(number) && (provable || self.is_repeatable(class))
     }
 
@@ -284,9 +280,8 @@ impl RetryPolicy {
 
     /// Whether a response with this status needs no decision: it ends the request, and nobody is
     /// asked about it.
-    #[must_use]
     #[inline]
-    pub fn completes(&self, status: StatusCode) -> bool {
+    pub(crate) fn completes(&self, status: StatusCode) -> bool {
         is_completed(status) && !self.has_classifiers()
     }
 
@@ -310,4 +305,21 @@ impl RetryPolicy {
 #[inline]
 pub(super) fn is_completed(status: StatusCode) -> bool {
     status < StatusCode::BAD_REQUEST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Attempt;
+    use super::*;
+
+    /// Nobody need be asked about what is complete.
+    #[test]
+    fn an_answer_is_complete_unless_a_rule_may_have_another_opinion() {
+        let without = RetryPolicy::default();
+        let with = without.to_builder().classifier(|_: &Attempt<'_>| None).build().unwrap();
+        for status in (100..=999).map(|code| StatusCode::from_u16(code).unwrap()) {
+            assert_eq!(without.completes(status), status.as_u16() < 400, "{status}");
+            assert!(!with.completes(status), "{status}");
+        }
+    }
 }

@@ -79,8 +79,8 @@ impl RetrySession {
         &self.policy
     }
 
-    /// Whether a resend could follow the current attempt, and so whether its request must be kept:
-    /// see [`RetryPolicy::may_resend`].
+    /// Whether a resend could follow the current attempt at all. Where it could not, the request need not be kept.
+    /// `provable`: whether the transport can prove that a request was not processed; `false` unless it is known to.
     #[must_use]
     pub fn may_resend(&self, provable: bool) -> bool {
         self.stopped.is_none() && self.policy.may_resend(self.class, self.attempts, provable)
