@@ -74,30 +74,47 @@ struct State {
     key: Option<(Identity, IdempotencyKey)>,
     /// How many requests it has had.
     begun: u64,
-    method: Method,
-    /// That of the last request, once there was one.
-    url: Option<Url>,
-    /// The name of the endpoint that this one belongs to.
-    endpoint: Option<Arc<str>>,
+    current: Current,
     /// When the current attempt was sent, counted from the making of the session.
     sent: Duration,
     /// Why nothing follows the current attempt: final, until the next request.
     stopped: Option<StopReason>,
     /// Whether the current request was given up, and so its end has been told.
     gave_up: bool,
-    /// Those of the client that sends the requests.
-    observers: Observers,
     budget: Option<RetryBudget>,
     /// With the budget. A good answer counts only once its body has been read: when nobody has the session
     /// any more, or the next request is sent, and nobody has told of a cut.
     account: Option<Account>,
 }
 
+/// What is told of the last request, once there was one, and to whom.
+#[derive(Clone, Default)]
+struct Current {
+    method: Method,
+    url: Option<Url>,
+    /// The name of the endpoint that it belongs to.
+    endpoint: Option<Arc<str>>,
+    /// Those of the client that sends it.
+    observers: Observers,
+}
+
 impl State {
     fn take_account(&mut self) -> Option<Account> {
-        let new =
-            || self.budget.as_ref().zip(self.url.as_ref()).map(|(budget, url)| budget.account(url));
+        let url = self.current.url.as_ref();
+        let new = || self.budget.as_ref().zip(url).map(|(budget, url)| budget.account(url));
         self.account.take().or_else(new)
+    }
+}
+
+impl Current {
+    fn observed<'a>(&'a self, policy: &'a RetryPolicy, elapsed: Duration) -> ObservedCall<'a> {
+        ObservedCall {
+            method: &self.method,
+            url: self.url.as_ref(),
+            endpoint: self.endpoint.as_deref(),
+            policy,
+            elapsed,
+        }
     }
 }
 
@@ -109,17 +126,14 @@ impl SharedSession {
         let session = RetrySession::new(policy, RetryableMethod::NonIdempotent);
         let state = State {
             session,
-            begun: 0,
             key: None,
-            method: Method::GET,
-            url: None,
-            endpoint: None,
+            begun: 0,
+            current: Current::default(),
             sent: Duration::ZERO,
             stopped: None,
             gave_up: false,
             budget: None,
             account: None,
-            observers: Observers::default(),
         };
         Self { state: Arc::new(Mutex::new(state)), started: Instant::now() }
     }
@@ -143,16 +157,14 @@ impl SharedSession {
             AttemptRecord::new(number, sent, AttemptOutcome::Fault(fault), false, None, decision)
         };
         // Not locked while classifiers run.
-        let (mut session, mut account, method, url, endpoint, sent, observers, begun, gave_up) = {
+        let (mut session, mut account, current, sent, begun, gave_up) = {
             let state = &mut *self.lock();
             if let Some(reason) = state.stopped {
                 let stop = RetryDecision::DoNotRetry { reason };
                 return record(state.session.attempts(), state.sent, stop);
             }
             let (session, account) = (state.session.clone(), state.take_account());
-            let State { method, url, endpoint, sent, observers, begun, gave_up, .. } = state;
-            let (method, url, endpoint) = (method.clone(), url.clone(), endpoint.clone());
-            (session, account, method, url, endpoint, *sent, observers.clone(), *begun, *gave_up)
+            (session, account, state.current.clone(), state.sent, state.begun, state.gave_up)
         };
         if let Some(account) = &mut account {
             account.failed(); // also if a classifier panics
@@ -160,9 +172,9 @@ impl SharedSession {
         let number = session.attempts();
         let (scope, elapsed) = (RetryScope::open(), self.elapsed());
         let left = scope.as_ref().and_then(|scope| scope.time_left());
-        let (host, path) = target(url.as_ref());
+        let (host, path) = target(current.url.as_ref());
         let attempt = session
-            .attempt_ended(&method, Outcome::error(fault, error), SystemTime::now())
+            .attempt_ended(&current.method, Outcome::error(fault, error), SystemTime::now())
             .with_target(host, path)
             .with_elapsed(elapsed)
             .with_deadline(left.map(|left| elapsed.saturating_add(left)));
@@ -175,21 +187,15 @@ impl SharedSession {
             decision = RetryDecision::DoNotRetry { reason: StopReason::BudgetExhausted };
         }
         let record = record(number, sent, decision);
-        let call = ObservedCall {
-            method: &method,
-            url: url.as_ref(),
-            endpoint: endpoint.as_deref(),
-            policy: session.policy(),
-            elapsed,
-        };
+        let call = current.observed(session.policy(), elapsed);
         // Without a request there is nothing to tell, and an end is told once.
-        let is_told = url.is_some() && (decision.delay().is_some() || !gave_up);
+        let is_told = current.url.is_some() && (decision.delay().is_some() || !gave_up);
         if is_told {
-            observers.attempt_ended(&call, &record);
+            current.observers.attempt_ended(&call, &record);
         }
         if let RetryDecision::DoNotRetry { reason } = decision {
             if is_told {
-                observers.call_ended(&call, &RetryHistory::new(vec![record], reason));
+                current.observers.call_ended(&call, &RetryHistory::new(vec![record], reason));
             }
             self.stop(begun, reason);
         }
@@ -211,23 +217,15 @@ impl SharedSession {
 
     /// The wait after `last` was cancelled.
     fn tell_cancelled(&self, last: AttemptRecord, begun: u64) {
-        let (policy, method, url, endpoint, observers) = {
+        let (policy, current) = {
             let state = &*self.lock();
             if state.begun != begun {
                 return;
             }
-            let State { session, method, url, endpoint, observers, .. } = state;
-            let policy = session.policy().clone();
-            (policy, method.clone(), url.clone(), endpoint.clone(), observers.clone())
+            (state.session.policy().clone(), state.current.clone())
         };
-        let call = ObservedCall {
-            method: &method,
-            url: url.as_ref(),
-            endpoint: endpoint.as_deref(),
-            policy: &policy,
-            elapsed: self.elapsed(),
-        };
-        observers.call_ended(&call, &RetryHistory::new(vec![last], StopReason::Cancelled));
+        let call = current.observed(&policy, self.elapsed());
+        current.observers.call_ended(&call, &RetryHistory::new(vec![last], StopReason::Cancelled));
         self.stop(begun, StopReason::Cancelled);
     }
 
@@ -287,21 +285,24 @@ impl SharedSession {
         endpoint: Option<&Endpoint>,
         retry: &RetryMiddleware,
     ) {
-        let (mut budget, mut observers) = (retry.budget.clone(), retry.observers.clone());
+        let mut budget = retry.budget.clone();
+        let mut current = Current {
+            method: request.method().clone(),
+            url: Some(request.url().clone()),
+            endpoint: endpoint.map(|endpoint| endpoint.name.clone()),
+            observers: retry.observers.clone(),
+        };
         let state = &mut *self.lock();
         state.account = state.account.take().filter(|account| {
             budget.as_ref().is_some_and(|budget| account.is_with(budget, request.url()))
         });
         // What was there is dropped once the lock is free: an observer may have this session.
         mem::swap(&mut state.budget, &mut budget);
-        mem::swap(&mut state.observers, &mut observers);
+        mem::swap(&mut state.current, &mut current);
         state.begun += 1;
         state.stopped = None;
         state.gave_up = false;
         state.session.set_class(class);
-        state.method.clone_from(request.method());
-        state.url = Some(request.url().clone());
-        state.endpoint = endpoint.map(|endpoint| endpoint.name.clone());
     }
 
     /// The number of the attempt that is on its way now, or will be once `has_left` is true.
@@ -389,7 +390,7 @@ impl Drop for Undo<'_> {
 /// Nothing of the URL but its origin.
 impl fmt::Debug for SharedSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let State { session, method, url, .. } = &*self.lock();
+        let State { session, current: Current { method, url, .. }, .. } = &*self.lock();
         f.debug_struct("SharedSession")
             .field("session", session)
             .field("method", method)
