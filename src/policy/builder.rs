@@ -3,15 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, CONNECTION,
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE, COOKIE, DATE,
-    EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
-    MAX_FORWARDS, ORIGIN, PROXY_AUTHORIZATION, RANGE, REFERER, SEC_WEBSOCKET_KEY, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE, USER_AGENT, VIA,
-};
 use http::{HeaderName, StatusCode};
 
+use super::known_fields::has_a_meaning;
 use super::retry_policy::{Rules, is_completed};
 use super::{
     ApiProfile, Backoff, Classifier, FaultSet, Jitter, KeyFormat, PolicyError, RetryPolicy,
@@ -285,58 +279,6 @@ fn check_server_delays(server_delays: ServerDelays) -> Result<(), PolicyError> {
         return Err(PolicyError::new("server_delays", server_delays, rule));
     }
     Ok(())
-}
-
-/// Whether a request has this field anyway, or it frames the message: of use neither for a key, which would
-/// make POSTs repeatable, nor for anything else of ours.
-pub(crate) fn has_a_meaning(field: &HeaderName) -> bool {
-    const FIELDS: [HeaderName; 32] = [
-        ACCEPT,
-        ACCEPT_ENCODING,
-        ACCEPT_LANGUAGE,
-        AUTHORIZATION,
-        CACHE_CONTROL,
-        CONNECTION,
-        CONTENT_ENCODING,
-        CONTENT_LENGTH,
-        CONTENT_LOCATION,
-        CONTENT_RANGE,
-        CONTENT_TYPE,
-        COOKIE,
-        DATE,
-        EXPECT,
-        HOST,
-        IF_MATCH,
-        IF_MODIFIED_SINCE,
-        IF_NONE_MATCH,
-        IF_RANGE,
-        IF_UNMODIFIED_SINCE,
-        MAX_FORWARDS,
-        ORIGIN,
-        PROXY_AUTHORIZATION,
-        RANGE,
-        REFERER,
-        SEC_WEBSOCKET_KEY,
-        TE,
-        TRAILER,
-        TRANSFER_ENCODING,
-        UPGRADE,
-        USER_AGENT,
-        VIA,
-    ];
-    FIELDS.contains(field)
-        || matches!(
-            field.as_str(),
-            "baggage"
-                | "content-digest"
-                | "forwarded"
-                | "keep-alive"
-                | "prefer"
-                | "proxy-connection"
-                | "traceparent"
-                | "tracestate"
-                | "x-forwarded-for"
-        )
 }
 
 fn check_keys(rules: &Rules) -> Result<(), PolicyError> {

@@ -5,7 +5,7 @@
 //! | question | file |
 //! |---|---|
 //! | which rule comes first? | `decide` |
-//! | what can be set, what is refused? | `builder`, `constants` |
+//! | what can be set, what is refused? | `builder`, `constants`; `known_fields` (what no key may go into) |
 //! | which methods, statuses, faults? | `method`, `status`, `fault` |
 //! | how long? | `backoff`, `jitter`, `server_delay`, `retry_after`, `rate_limit` |
 //! | what does one API say and promise? | `profile`, `delay_hint` |
@@ -27,6 +27,7 @@ mod fault;
 mod http_date;
 mod idempotency_key;
 mod jitter;
+mod known_fields;
 mod method;
 mod profile;
 mod rate_limit;
@@ -42,7 +43,6 @@ mod status;
 pub use attempt::{Attempt, Outcome};
 pub use backoff::Backoff;
 pub use builder::RetryPolicyBuilder;
-pub(crate) use builder::has_a_meaning;
 pub use classifier::{Classifier, Verdict};
 pub use decision::{DelaySource, RetryDecision, RetryReason, StopReason};
 pub use delay_hint::{DelayHint, HintUnit};
@@ -52,6 +52,7 @@ pub(crate) use explain::Page;
 pub use fault::{Delivery, Fault, FaultKind, FaultSet};
 pub use idempotency_key::{IdempotencyKey, KeyFormat};
 pub use jitter::{Jitter, Share};
+pub(crate) use known_fields::has_a_meaning;
 pub use method::RetryableMethod;
 pub use profile::{ApiProfile, StatusCondition};
 pub use retry_after::retry_after;
