@@ -127,6 +127,106 @@ impl fmt::Display for AttemptRecord {
 /// its own: what its loop decides is in none.
 ///
 /// `Display` gives one line an attempt, without any part of the URL.
+///
+/// ```
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// # use reqwest_typed_retry::{Jitter, RetryMiddleware, RetryPolicy};
+/// use reqwest_typed_retry::{RetryHistory, RetryTracker};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?
+/// # .block_on(async {
+/// # let busy = Reply::status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", 2);
+/// # let network = Script::new([busy, Reply::connect_error(), Reply::status(StatusCode::OK)]);
+/// # let retry = RetryMiddleware::new(RetryPolicy::builder().jitter(Jitter::None).build()?);
+/// # let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(network).build();
+/// let tracker = RetryTracker::new();
+/// let request = client.get("http://service.test/").with_extension(tracker.clone());
+/// let response = request.send().await?; // 503 with Retry-After: 2, then no connection, then 200
+/// let history = response.extensions().get::<RetryHistory>();
+/// assert_eq!(history, tracker.history().as_ref());
+/// # let history = history.ok_or("no history")?;
+/// assert_eq!(
+///     history.to_string(),
+///     "attempt 1: status 503; retry in 2.00s (set by the server): status 503\n\
+///      attempt 2 after 2.00s: fault connect (delivery not_processed); \
+///      retry in 200.00ms (set by the backoff): connect\n\
+///      attempt 3 after 2.20s: status 200; stop: completed"
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # As JSON
+///
+/// With the feature `serde` it is `Serialize`, and so is each [`AttemptRecord`]. Times are in seconds.
+///
+/// | field | what |
+/// |---|---|
+/// | `attempts` | one object an attempt; empty, if the call ended before its first |
+/// | `stop_reason` | [`stop_reason`](Self::stop_reason), by [`StopReason::as_str`] |
+/// | `may_have_taken_effect` | [`may_have_taken_effect`](Self::may_have_taken_effect) |
+///
+/// | field of an attempt | what |
+/// |---|---|
+/// | `number` | counted from 1 |
+/// | `started_seconds` | [`AttemptRecord::started`] |
+/// | `status`, or `fault` | the status as a number, or [`FaultKind::as_str`](crate::FaultKind::as_str) |
+/// | `not_processed` | [`AttemptRecord::not_processed`]: proven, by a [`DeliveryProof`](crate::DeliveryProof) |
+/// | `server_delay_seconds` | [`AttemptRecord::server_delay`]; not there without one |
+/// | `retry`, or `stop` | what followed |
+/// | `retry.delay_seconds` | the wait |
+/// | `retry.reason` | [`RetryReason::as_str`](crate::RetryReason::as_str): `status`, `server_directive`, `classifier`, or the kind of the fault |
+/// | `retry.delay_source` | [`DelaySource::as_str`](crate::DelaySource::as_str) |
+/// | `stop.reason` | [`StopReason::as_str`], as the decision on this attempt has it |
+///
+/// ```
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// # use reqwest_typed_retry::{Jitter, RetryMiddleware, RetryPolicy, RetryTracker};
+/// use serde_json::json;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?
+/// # .block_on(async {
+/// # let busy = Reply::status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", 2);
+/// # let network = Script::new([busy, Reply::connect_error()]);
+/// # let policy = RetryPolicy::builder().max_attempts(2).jitter(Jitter::None).build()?;
+/// # let retry = RetryMiddleware::new(policy);
+/// # let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(network).build();
+/// let tracker = RetryTracker::new();
+/// let request = client.get("http://service.test/").with_extension(tracker.clone());
+/// assert!(request.send().await.is_err()); // 503 with Retry-After: 2, then no connection
+/// assert_eq!(
+///     serde_json::to_value(tracker.history())?,
+///     json!({
+///         "attempts": [
+///             {
+///                 "number": 1,
+///                 "started_seconds": 0.0,
+///                 "status": 503,
+///                 "not_processed": false,
+///                 "server_delay_seconds": 2.0,
+///                 "retry": { "delay_seconds": 2.0, "reason": "status", "delay_source": "server" },
+///             },
+///             {
+///                 "number": 2,
+///                 "started_seconds": 2.0,
+///                 "fault": "connect",
+///                 "not_processed": false,
+///                 "stop": { "reason": "attempts_exhausted" },
+///             },
+///         ],
+///         "stop_reason": "attempts_exhausted",
+///         "may_have_taken_effect": true,
+///     })
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryHistory {
     attempts: Arc<[AttemptRecord]>,
