@@ -10,6 +10,35 @@ use super::{Fault, RetryableMethod};
 
 /// How an attempt ended. Its `Debug` shows the status or the fault, the names of the fields and the length
 /// of the body: no value, and not the error, which may show the whole URL.
+///
+/// ```
+/// use std::io::{Error, ErrorKind};
+/// use http::{HeaderMap, StatusCode};
+/// use reqwest_typed_retry::{Fault, FaultKind, Outcome, fault_source};
+///
+/// fn shown(outcome: Outcome<'_>) -> String {
+///     match outcome {
+///         Outcome::Response { status, body: None, .. } => format!("{}", status.as_u16()),
+///         Outcome::Response { status, body: Some(body), .. } => {
+///             format!("{}, {} bytes", status.as_u16(), body.len())
+///         }
+///         Outcome::Fault { fault, .. } => format!("{fault}"),
+///         _ => "something new".to_owned(),
+///     }
+/// }
+/// let headers = HeaderMap::new();
+/// assert_eq!(shown(Outcome::response(StatusCode::BAD_GATEWAY, &headers)), "502");
+/// assert_eq!(shown(Outcome::response_with_body(StatusCode::OK, &headers, b"busy")), "200, 4 bytes");
+///
+/// let timeout = Outcome::fault(Fault::unknown(FaultKind::Timeout));
+/// assert_eq!(shown(timeout), "timeout (delivery unknown)");
+/// assert_eq!(timeout.status(), None);
+///
+/// // Another client's error: classifiers see it too.
+/// let error = Error::from(ErrorKind::ConnectionReset);
+/// let reset = Outcome::error(fault_source::classify(&error), &error);
+/// assert_eq!(shown(reset), "connection_lost (delivery unknown)");
+/// ```
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Outcome<'a> {
@@ -34,7 +63,7 @@ pub enum Outcome<'a> {
 }
 
 impl<'a> Outcome<'a> {
-    /// A response whose body has not been read.
+    /// A response whose body has not been read, or not whole.
     #[must_use]
     #[inline]
     pub const fn response(status: StatusCode, headers: &'a HeaderMap) -> Self {
@@ -51,13 +80,14 @@ impl<'a> Outcome<'a> {
         Self::Response { status, headers, body: Some(body) }
     }
 
-    /// A fault known by its kind alone.
+    /// A fault without the error that it was read from.
     #[must_use]
     pub const fn fault(fault: Fault) -> Self {
         Self::Fault { fault, error: None }
     }
 
-    /// A fault and the error that it was read from.
+    /// A fault and the error that it was read from, such as by
+    /// [`fault_source::classify`](crate::fault_source::classify).
     #[must_use]
     pub const fn error(fault: Fault, error: &'a (dyn Error + 'static)) -> Self {
         Self::Fault { fault, error: Some(error) }
@@ -96,15 +126,44 @@ impl fmt::Debug for Outcome<'_> {
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
-/// use http::{HeaderMap, Method, StatusCode};
-/// use reqwest_typed_retry::{Attempt, Outcome, RetryDecision, RetryPolicy, RetryableMethod};
+/// use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+/// use http::{Method, StatusCode};
+/// use reqwest_typed_retry::{Attempt, Outcome, RetryPolicy, RetryableMethod};
 ///
-/// let headers = HeaderMap::from_iter([(http::header::RETRY_AFTER, "7".parse().unwrap())]);
+/// let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("7"))]);
 /// let outcome = Outcome::response(StatusCode::SERVICE_UNAVAILABLE, &headers);
 /// let attempt =
-///     Attempt::new(1, RetryableMethod::Idempotent, &Method::GET, outcome, SystemTime::UNIX_EPOCH);
+///     Attempt::new(1, RetryableMethod::Idempotent, &Method::GET, outcome, SystemTime::now());
 /// let decision = RetryPolicy::default().decide(&attempt, &mut rand::rng());
 /// assert!(decision.delay() >= Some(Duration::from_secs(7)));
+/// ```
+///
+/// What else is known of it is added. A [`Classifier`](crate::Classifier) can read all of it:
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use http::Method;
+/// use reqwest_typed_retry::{Attempt, Fault, FaultKind, Outcome, RetryPolicy, RetryableMethod};
+///
+/// let secs = Duration::from_secs;
+/// let (class, now) = (RetryableMethod::NonIdempotent, SystemTime::now());
+/// let outcome = Outcome::fault(Fault::not_processed(FaultKind::Connect));
+/// let attempt = Attempt::new(2, class, &Method::POST, outcome, now)
+///     .with_target("api.test", "/orders")
+///     .with_not_processed(true)
+///     .with_elapsed(secs(3))
+///     .with_previous_delay(Some(secs(1)))
+///     .with_deadline(Some(secs(10)));
+///
+/// assert_eq!((attempt.number(), attempt.class(), attempt.now()), (2, class, now));
+/// assert_eq!((attempt.host(), attempt.path()), ("api.test", "/orders"));
+/// assert_eq!((attempt.elapsed(), attempt.previous_delay()), (secs(3), Some(secs(1))));
+/// assert_eq!(attempt.deadline(), Some(secs(10)));
+/// assert_eq!((attempt.method(), attempt.not_processed()), (&Method::POST, true));
+/// assert_eq!(attempt.outcome().status(), None);
+///
+/// // No connection came about, which is proven: this POST may be sent again.
+/// assert!(RetryPolicy::default().decide(&attempt, &mut rand::rng()).delay().is_some());
 /// ```
 #[derive(Clone, Copy)]
 pub struct Attempt<'a> {
@@ -122,8 +181,9 @@ pub struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// The attempt with this `number`, counted from 1 (0 is taken for 1). `now` is the wall clock
-    /// when the outcome arrived; only HTTP dates are read against it.
+    /// The attempt with this `number`, counted from 1 (0 is taken for 1), of a request whose `class` is
+    /// that of [`RetryPolicy::method_class`](crate::RetryPolicy::method_class). `now` is the wall clock
+    /// when the outcome arrived; only the dates in response fields are read against it.
     #[must_use]
     #[inline]
     pub fn new(
@@ -162,7 +222,8 @@ impl<'a> Attempt<'a> {
         self
     }
 
-    /// Where the request went, for classifiers. **Default**: both empty.
+    /// Where the request went, for [classifiers](crate::Classifier): no rule of the policy's own looks at it.
+    /// **Default**: both empty.
     #[must_use]
     #[inline]
     pub const fn with_target(mut self, host: &'a str, path: &'a str) -> Self {
@@ -171,8 +232,31 @@ impl<'a> Attempt<'a> {
         self
     }
 
-    /// Whether there is positive evidence that the server did not act on this attempt. An outcome
-    /// that says so lifts method safety only together with this. **Default**: `false`.
+    /// Whether there is positive evidence that the outcome is that of the only exchange of this attempt: no
+    /// redirect has carried the request on after another server acted on it. An outcome that says
+    /// "not processed", by its [`Delivery`](crate::Delivery) or by a
+    /// [status](crate::RetryPolicyBuilder::not_processed_statuses), lifts method safety only together with
+    /// this. The middleware has it from a [`DeliveryProof`](crate::DeliveryProof). **Default**: `false`.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use http::Method;
+    /// use reqwest_typed_retry::{
+    ///     Attempt, Fault, FaultKind, Outcome, RetryPolicy, RetryableMethod, StopReason,
+    /// };
+    ///
+    /// let decide = |fault, proven| {
+    ///     let (class, outcome) = (RetryableMethod::NonIdempotent, Outcome::fault(fault));
+    ///     let attempt = Attempt::new(1, class, &Method::POST, outcome, SystemTime::now());
+    ///     RetryPolicy::default().decide(&attempt.with_not_processed(proven), &mut rand::rng())
+    /// };
+    /// let refused = Fault::not_processed(FaultKind::Connect);
+    /// assert_eq!(decide(refused, false).stop_reason(), Some(StopReason::NotIdempotent));
+    /// assert_eq!(decide(refused, true).stop_reason(), None);
+    ///
+    /// let lost = Fault::unknown(FaultKind::ConnectionLost);
+    /// assert_eq!(decide(lost, true).stop_reason(), Some(StopReason::NotIdempotent));
+    /// ```
     #[must_use]
     #[inline]
     pub const fn with_not_processed(mut self, not_processed: bool) -> Self {
@@ -180,7 +264,7 @@ impl<'a> Attempt<'a> {
         self
     }
 
-    /// The time since the logical request began. **Default**: zero.
+    /// The time since the logical request began: what deadlines are compared with. **Default**: zero.
     #[must_use]
     #[inline]
     pub const fn with_elapsed(mut self, elapsed: Duration) -> Self {
@@ -188,7 +272,8 @@ impl<'a> Attempt<'a> {
         self
     }
 
-    /// The wait before this attempt, if there was one. **Default**: none.
+    /// The wait before this attempt, if there was one. Only a
+    /// [decorrelated](crate::Backoff::decorrelated) backoff looks at it. **Default**: none.
     #[must_use]
     #[inline]
     pub const fn with_previous_delay(mut self, delay: Option<Duration>) -> Self {
@@ -196,8 +281,25 @@ impl<'a> Attempt<'a> {
         self
     }
 
-    /// A limit on the whole logical request besides the policy's own, measured like
-    /// [`elapsed`](Self::elapsed); the tighter one holds. **Default**: none.
+    /// A limit on the whole logical request besides the policy's own
+    /// [deadline](crate::RetryPolicyBuilder::deadline), measured like [`elapsed`](Self::elapsed); the
+    /// tighter one holds. **Default**: none.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use http::Method;
+    /// use reqwest_typed_retry::{
+    ///     Attempt, Fault, FaultKind, Outcome, RetryPolicy, RetryableMethod, StopReason,
+    /// };
+    ///
+    /// let outcome = Outcome::fault(Fault::unknown(FaultKind::Timeout));
+    /// let attempt =
+    ///     Attempt::new(1, RetryableMethod::Idempotent, &Method::GET, outcome, SystemTime::now())
+    ///         .with_elapsed(Duration::from_secs(5))
+    ///         .with_deadline(Some(Duration::from_secs(5)));
+    /// let decision = RetryPolicy::default().decide(&attempt, &mut rand::rng());
+    /// assert_eq!(decision.stop_reason(), Some(StopReason::DeadlineWouldPass));
+    /// ```
     #[must_use]
     #[inline]
     pub const fn with_deadline(mut self, deadline: Option<Duration>) -> Self {
@@ -239,19 +341,20 @@ impl<'a> Attempt<'a> {
         self.now
     }
 
-    /// The host of the request.
+    /// The host of the request; empty if it was not told.
     #[must_use]
     pub const fn host(&self) -> &'a str {
         self.host
     }
 
-    /// The path of the request.
+    /// The path of the request, without its query; empty if it was not told.
     #[must_use]
     pub const fn path(&self) -> &'a str {
         self.path
     }
 
-    /// Whether it is proven that the server did not act on this attempt.
+    /// Whether its outcome is proven to be that of its only exchange: see
+    /// [`with_not_processed`](Self::with_not_processed).
     #[must_use]
     pub const fn not_processed(&self) -> bool {
         self.not_processed
@@ -263,13 +366,13 @@ impl<'a> Attempt<'a> {
         self.elapsed
     }
 
-    /// The wait before this attempt.
+    /// The wait before this attempt, if there was one.
     #[must_use]
     pub const fn previous_delay(&self) -> Option<Duration> {
         self.previous_delay
     }
 
-    /// The limit on the whole logical request besides the policy's own.
+    /// The limit on the whole logical request besides the policy's own, if there is one.
     #[must_use]
     pub const fn deadline(&self) -> Option<Duration> {
         self.deadline

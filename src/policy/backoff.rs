@@ -11,17 +11,22 @@ use super::{Jitter, PolicyError, constants};
 
 /// The schedule of waits between attempts, before and after [`Jitter`].
 ///
-/// Retries are counted from 1: retry 1 is the second send. Delays never shrink from one retry to
-/// the next and never pass the maximum, for any retry up to `u32::MAX` and any `Duration`.
+/// Retries are counted from 1: retry 1 is the second send. [Nominal delays](Self::delay) never shrink from
+/// one retry to the next and never pass the maximum, for any retry up to `u32::MAX` and any `Duration`.
 ///
 /// ```
 /// use std::time::Duration;
-/// use reqwest_typed_retry::Backoff;
+/// use rand::{SeedableRng, rngs::SmallRng};
+/// use reqwest_typed_retry::{Backoff, Jitter};
 ///
 /// let ms = Duration::from_millis;
 /// let backoff = Backoff::exponential(ms(100), ms(1_000))?;
 /// let delays: Vec<_> = (1..=5).map(|retry| backoff.delay(retry)).collect();
 /// assert_eq!(delays, [ms(100), ms(200), ms(400), ms(800), ms(1_000)]);
+/// assert_eq!(backoff.max_delay(), ms(1_000));
+///
+/// let wait = backoff.draw(2, None, Jitter::Equal, &mut SmallRng::seed_from_u64(7));
+/// assert!(backoff.envelope(2, None, Jitter::Equal).contains(&wait)); // 100 to 200 ms
 /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -39,16 +44,37 @@ pub(super) enum Shape {
 }
 
 impl Backoff {
-    /// The same delay every time.
+    /// The same delay every time. It is the longest too, so that [`Jitter::Proportional`] only shortens it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_typed_retry::{Backoff, Jitter};
+    ///
+    /// let secs = Duration::from_secs;
+    /// let backoff = Backoff::constant(secs(10));
+    /// assert_eq!((backoff.delay(1), backoff.delay(1_000)), (secs(10), secs(10)));
+    /// let envelope = backoff.envelope(1, None, Jitter::proportional(0.5)?);
+    /// assert_eq!(envelope, secs(5)..=secs(10));
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     #[must_use]
     pub const fn constant(delay: Duration) -> Self {
         Self { shape: Shape::Constant(delay) }
     }
 
-    /// `base`, twice `base`, three times `base`, … up to `max`.
+    /// `base`, twice `base`, three times `base`, … up to `max`: `min(max, base · retry)`.
     ///
     /// # Errors
     /// If `base` is longer than `max`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_typed_retry::Backoff;
+    ///
+    /// let backoff = Backoff::linear(Duration::from_secs(2), Duration::from_secs(5))?;
+    /// assert_eq!([1, 2, 3].map(|retry| backoff.delay(retry).as_secs()), [2, 4, 5]);
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     pub fn linear(base: Duration, max: Duration) -> Result<Self, PolicyError> {
         base_within_max(base, max)?;
         Ok(Self { shape: Shape::Linear { base, max } })
@@ -63,11 +89,23 @@ impl Backoff {
         Ok(Self { shape: Shape::Exponential { base, max, factor: constants::FACTOR } })
     }
 
-    /// The same exponential backoff with another factor than 2.
+    /// The same exponential backoff with another factor: `min(max, base · factor^(retry-1))`.
+    /// **Default**: 2.
     ///
     /// # Errors
     /// If `factor` is not a finite number of at least 1 (a smaller one would speed up under
     /// failure), or if the backoff is not exponential.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_typed_retry::Backoff;
+    ///
+    /// let ms = Duration::from_millis;
+    /// let backoff = Backoff::exponential(ms(100), ms(1_000))?.with_factor(1.5)?;
+    /// assert_eq!([1, 2, 3].map(|retry| backoff.delay(retry)), [ms(100), ms(150), ms(225)]);
+    /// assert!(backoff.with_factor(0.5).is_err());
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     pub fn with_factor(self, factor: f64) -> Result<Self, PolicyError> {
         let Shape::Exponential { base, max, .. } = self.shape else {
             let rule = "only an exponential backoff has a factor";
@@ -80,11 +118,24 @@ impl Backoff {
         Ok(Self { shape: Shape::Exponential { base, max, factor } })
     }
 
-    /// Each wait is drawn from `[base, min(max, 3 · the previous wait)]`: random by itself, so that
-    /// [`Jitter`] adds nothing to it.
+    /// Each wait is drawn from `[base, min(max, 3 · the previous wait)]`, the first one from
+    /// `[base, min(max, 3 · base)]`: random by itself, whatever the [`Jitter`]. A wait that a server asked for
+    /// is a previous wait too.
     ///
     /// # Errors
     /// If `base` is longer than `max`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_typed_retry::{Backoff, Jitter};
+    ///
+    /// let secs = Duration::from_secs;
+    /// let backoff = Backoff::decorrelated(secs(1), secs(20))?;
+    /// assert_eq!(backoff.envelope(1, None, Jitter::None), secs(1)..=secs(3));
+    /// assert_eq!(backoff.envelope(2, Some(secs(2)), Jitter::None), secs(1)..=secs(6));
+    /// assert_eq!(backoff.envelope(3, Some(secs(9)), Jitter::None), secs(1)..=secs(20));
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     pub fn decorrelated(base: Duration, max: Duration) -> Result<Self, PolicyError> {
         base_within_max(base, max)?;
         Ok(Self { shape: Shape::Decorrelated { base, max } })
@@ -116,8 +167,9 @@ impl Backoff {
         Ok(Self { shape: Shape::Schedule(delays) })
     }
 
-    /// The nominal delay before `retry`, without jitter. For a decorrelated backoff, which has no
-    /// nominal delay, the longest that the wait can be when each one before it was the longest too.
+    /// The nominal delay before `retry`, without jitter; `retry` 0 counts as 1. For a decorrelated backoff,
+    /// which has no nominal delay, the longest that the wait can be when each one before it was the longest
+    /// too.
     #[must_use]
     pub fn delay(&self, retry: u32) -> Duration {
         let step = retry.saturating_sub(1); // retry 0 does not exist and counts as the first
@@ -148,7 +200,8 @@ impl Backoff {
     }
 
     /// The interval from which the wait before `retry` is drawn evenly. `previous` is the wait
-    /// before that, if there was one: only a decorrelated backoff looks at it.
+    /// before that, if there was one: only a decorrelated backoff looks at it, and only the others look at
+    /// `jitter`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -175,7 +228,8 @@ impl Backoff {
         }
     }
 
-    /// The wait before `retry`: one draw from the [`envelope`](Self::envelope).
+    /// The wait before `retry`: one draw from the [`envelope`](Self::envelope). An interval of one point
+    /// draws nothing from `rng`.
     #[must_use]
     pub fn draw<R: Rng + ?Sized>(
         &self,

@@ -1,5 +1,44 @@
 //! Every default of [`RetryPolicy`](super::RetryPolicy) and [`RetryBudget`](crate::RetryBudget), with the
 //! reason for the number.
+//!
+//! How many sends, and the waits between them:
+//!
+//! ```
+//! use std::time::Duration;
+//! use reqwest_typed_retry::{Backoff, constants};
+//!
+//! let ms = Duration::from_millis;
+//! assert_eq!(constants::MAX_ATTEMPTS.get(), 3);
+//!
+//! let backoff = Backoff::exponential(constants::BASE_DELAY, constants::MAX_DELAY)?;
+//! assert_eq!([1, 2, 8].map(|retry| backoff.delay(retry)), [ms(100), ms(200), ms(10_000)]);
+//! assert_eq!(backoff.clone().with_factor(constants::FACTOR)?, backoff);
+//!
+//! let after_429 =
+//!     Backoff::exponential(constants::THROTTLE_BASE_DELAY, constants::THROTTLE_MAX_DELAY)?;
+//! assert_eq!([1, 2, 6].map(|retry| after_429.delay(retry)), [ms(1_000), ms(2_000), ms(20_000)]);
+//! # Ok::<(), reqwest_typed_retry::PolicyError>(())
+//! ```
+//!
+//! The delays that servers ask for, and the budget:
+//!
+//! ```
+//! use std::time::Duration;
+//! use reqwest_typed_retry::{RetryBudget, constants};
+//!
+//! // A minute is waited for in 60 to 65 s. A shorter delay than 50 s is stretched by less than 5 s.
+//! let (longest, stretch) = (constants::MAX_SERVER_DELAY, constants::MAX_SERVER_DELAY_SPREAD);
+//! assert_eq!((longest, stretch), (Duration::from_secs(60), Duration::from_secs(5)));
+//! assert_eq!(stretch * constants::SERVER_DELAY_SPREAD_DIVISOR, Duration::from_secs(50));
+//!
+//! assert_eq!(constants::BUDGET_CAPACITY, 100);
+//! assert_eq!(RetryBudget::default().level(&"http://localhost/".parse()?), 100.0);
+//! assert_eq!(1.0 / constants::BUDGET_REFILL_PER_ANSWER, 5.0); // answers for one resend
+//! assert_eq!(constants::BUDGET_REFILL_AFTER, Duration::from_secs(60));
+//!
+//! assert_eq!(constants::IDEMPOTENCY_KEY, "idempotency-key");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -34,11 +73,11 @@ pub const FACTOR: f64 = 2.0;
 /// A server controls this number, so it needs a bound; a minute covers the usual limiter window.
 pub const MAX_SERVER_DELAY: Duration = Duration::from_secs(60);
 
-/// A wait that a server asked for is stretched by up to a tenth of itself, so that the clients it
-/// told the same number do not all return in the same instant.
+/// A wait that a server asked for is stretched by up to a tenth of itself (the delay, divided by 10), so
+/// that the clients it told the same number do not all return in the same instant.
 pub const SERVER_DELAY_SPREAD_DIVISOR: u32 = 10;
 
-/// The stretch of a server's delay never exceeds 5 s.
+/// The stretch of a server's delay never exceeds 5 s: beyond 50 s it is no tenth any more.
 pub const MAX_SERVER_DELAY_SPREAD: Duration = Duration::from_secs(5);
 
 /// Tokens of a full retry budget, for each origin: 100 resends.
@@ -55,6 +94,6 @@ pub const BUDGET_REFILL_PER_ANSWER: f64 = 0.2;
 /// out, and an outage costs at most one bucket a minute.
 pub const BUDGET_REFILL_AFTER: Duration = Duration::from_secs(60);
 
-/// The request field that carries an idempotency key
-/// (draft-ietf-httpapi-idempotency-key-header).
+/// The request field that carries an idempotency key, in lower case as
+/// [`HeaderName`](http::HeaderName) has it (draft-ietf-httpapi-idempotency-key-header).
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
