@@ -2,6 +2,19 @@
 //!
 //! The answer comes from the types in the error's chain, never from its text. Where it says less than
 //! one would like, it says `Unknown`: only positive evidence makes a request "not processed".
+//!
+//! ```
+//! use std::io::{Error, ErrorKind};
+//! use reqwest_typed_retry::{Delivery, FaultKind, FaultSet, fault_source};
+//!
+//! let text = Error::other("connection reset by peer"); // says nothing by its type
+//! assert_eq!(fault_source::classify(&text).kind(), FaultKind::Other);
+//!
+//! let reset = fault_source::classify(&Error::from(ErrorKind::ConnectionReset));
+//! assert_eq!((reset.kind(), reset.delivery()), (FaultKind::ConnectionLost, Delivery::Unknown));
+//! assert!(FaultSet::transient().contains(reset.kind()));
+//! ```
+//!
 #![doc = include_str!("faults.md")]
 
 mod chain;
@@ -30,10 +43,12 @@ use crate::policy::{Fault, FaultKind};
 /// frame) as [`FaultKind::Other`].
 ///
 /// ```
-/// use reqwest_typed_retry::{FaultKind, fault_source::classify};
+/// use reqwest_typed_retry::{Delivery, FaultKind, fault_source::classify};
 ///
 /// let error = reqwest::Client::new().get("http://[broken").build().unwrap_err();
-/// assert_eq!(classify(&error).kind(), FaultKind::Invalid);
+/// let fault = classify(&error);
+/// assert_eq!((fault.kind(), fault.delivery()), (FaultKind::Invalid, Delivery::Unknown));
+/// assert_eq!(classify(&reqwest_middleware::Error::from(error)), fault);
 /// ```
 #[must_use]
 pub fn classify(error: &(dyn Error + 'static)) -> Fault {

@@ -28,7 +28,8 @@ use crate::time::Instant;
 ///
 /// So in an outage a client adds 100 resends at most, and 100 more for each such minute: with `N` requests,
 /// 1 + 100/`N` times the load, or as many times as there are attempts, whichever is less. (Resends that the
-/// server paces come on top.) Share one between the clients of a process, or they have 100 each. What that means for many clients is in `docs/fleets.md`.
+/// server paces come on top.) Share one between the clients of a process, or they have 100 each. What that
+/// means for many clients is in `docs/fleets.md`.
 ///
 /// A client has a budget of its own unless it is given one; clones are the same budget, so that several
 /// clients can share it. It keeps state for origins of which a token was taken only, for at most 1,024 of
@@ -42,6 +43,32 @@ use crate::time::Instant;
 /// let one = RetryMiddleware::builder(policy.clone()).budget(budget.clone()).build()?;
 /// let other = RetryMiddleware::builder(policy).budget(budget.clone()).build()?;
 /// assert_eq!(budget.level(&"http://localhost/".parse()?), 500.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// An outage, by the test kit (feature `test-util`):
+///
+/// ```
+/// use reqwest_middleware::ClientBuilder;
+/// use reqwest_middleware::reqwest::{Client, StatusCode};
+/// use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{RetryBudget, RetryMiddleware, RetryPolicy};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?
+/// # .block_on(async {
+/// let budget = RetryBudget::builder().capacity(1).build()?;
+/// let retry =
+///     RetryMiddleware::builder(RetryPolicy::default()).budget(budget.clone()).build()?;
+/// let script = Script::always(Reply::status(StatusCode::SERVICE_UNAVAILABLE));
+/// let client = ClientBuilder::new(Client::new()).with(retry).with(script.clone()).build();
+///
+/// let response = client.get("http://api.test/").send().await?;
+/// assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+/// assert_eq!(script.received().len(), 2); // one resend, and no token for another
+/// assert_eq!((budget.level(response.url()), budget.sick_origins()), (0.0, 1));
+/// assert_eq!(budget.level(&"http://other.test/".parse()?), 1.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -59,7 +86,7 @@ struct Shared {
 }
 
 impl RetryBudget {
-    /// A builder that starts from the defaults.
+    /// A builder that starts from the defaults: 100 tokens, 0.2 more for an answer, all again after 60 s.
     pub fn builder() -> RetryBudgetBuilder {
         RetryBudgetBuilder {
             capacity: constants::BUDGET_CAPACITY,
@@ -68,14 +95,15 @@ impl RetryBudget {
         }
     }
 
-    /// How many tokens there are for the origin of `url`; thousandths count.
+    /// How many tokens there are now for the origin of `url`: from 0 to the
+    /// [capacity](RetryBudgetBuilder::capacity), in thousandths. The rest of the URL does not count.
     #[must_use]
     pub fn level(&self, url: &Url) -> f64 {
         let level = self.shared.origins.level(self.key(url), self.now());
         in_tokens(level)
     }
 
-    /// How many origins have less than a full bucket. Those for which there was no room count as one.
+    /// How many origins have less than a full bucket now. Those for which there was no room count as one.
     #[must_use]
     pub fn sick_origins(&self) -> usize {
         self.shared.origins.count_at(self.now())
@@ -174,7 +202,25 @@ impl fmt::Debug for RetryBudget {
     }
 }
 
-/// Builds a [`RetryBudget`].
+/// Builds a [`RetryBudget`]. The defaults are in [`constants`], each with its reason.
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_typed_retry::RetryBudget;
+///
+/// let budget = RetryBudget::builder()
+///     .capacity(20)
+///     .refill_per_answer(0.1)
+///     .refill_after(Duration::from_secs(300))
+///     .build()?;
+/// assert_eq!(budget.level(&"http://localhost/".parse()?), 20.0);
+/// assert_eq!(
+///     budget.to_string(),
+///     "20 resends to an origin that bring nothing; 0.1 more for each good answer; \
+///      all again after 300s without a resend"
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RetryBudgetBuilder {
@@ -184,21 +230,23 @@ pub struct RetryBudgetBuilder {
 }
 
 impl RetryBudgetBuilder {
-    /// How many resends an origin may be sent that bring nothing. **Default**: 100. With 0 only what the
-    /// server itself paces is sent again.
+    /// How many resends an origin may be sent that bring nothing: the tokens of a full bucket. With 0 only
+    /// what the server itself paces is sent again. **Default**: 100
+    /// ([`constants::BUDGET_CAPACITY`]).
     pub fn capacity(mut self, tokens: u32) -> Self {
         self.capacity = tokens;
         self
     }
 
-    /// What an answer that is not transient adds, as a share of a token, in thousandths. **Default**:
-    /// 0.2, one resend for five answers.
+    /// What an answer of a server that is not sick adds, as a share of a token: 0 to 1, in whole thousandths.
+    /// **Default**: 0.2, one resend for five answers ([`constants::BUDGET_REFILL_PER_ANSWER`]).
     pub fn refill_per_answer(mut self, share: f64) -> Self {
         self.refill_per_answer = share;
         self
     }
 
-    /// After how long without a debit an origin has all its tokens again. **Default**: 60 s.
+    /// After how long, in which no token was taken and no resend with one was sent, an origin has all its
+    /// tokens again: a second at least. **Default**: 60 s ([`constants::BUDGET_REFILL_AFTER`]).
     pub fn refill_after(mut self, time: Duration) -> Self {
         self.refill_after = time;
         self

@@ -46,16 +46,28 @@ const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 ///
 /// ```
 /// use std::time::Duration;
-/// use reqwest_typed_retry::{Cooldown, RetryMiddleware, RetryPolicy};
+/// use reqwest_middleware::ClientBuilder;
+/// use reqwest_middleware::reqwest::{Client, StatusCode, header::RETRY_AFTER};
+/// use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{Cooldown, RetryErrorExt as _, RetryMiddleware, RetryPolicy};
 ///
-/// let by_origin = Cooldown::by_origin();
-/// // An API that counts for each of its customers.
-/// let by_customer = Cooldown::by_key(|request| {
-///     let customer = request.headers().get("x-customer")?.to_str().ok()?;
-///     Some(customer.to_owned())
-/// });
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?
+/// # .block_on(async {
 /// let policy = RetryPolicy::builder().deadline(Duration::from_secs(5)).build()?;
-/// let retry = RetryMiddleware::builder(policy).cooldown(by_origin).build()?;
+/// let retry = RetryMiddleware::builder(policy).cooldown(Cooldown::by_origin()).build()?;
+/// let throttled = Reply::status(StatusCode::TOO_MANY_REQUESTS).header(RETRY_AFTER, 30);
+/// let script = Script::new([throttled, Reply::status(StatusCode::OK)]);
+/// let client = ClientBuilder::new(Client::new()).with(retry).with(script.clone()).build();
+///
+/// let first = client.get("http://api.test/one").send().await?;
+/// assert_eq!(first.status(), StatusCode::TOO_MANY_REQUESTS); // 30 s are more than its deadline
+/// let second = client.get("http://api.test/two").send().await.unwrap_err();
+/// assert!(second.retry_error().is_some_and(|error| error.is_closed()));
+/// assert_eq!(script.received().len(), 1); // it was not sent
+/// let other = client.get("http://other.test/").send().await?;
+/// assert_eq!(other.status(), StatusCode::OK);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -98,14 +110,30 @@ impl Closed {
 }
 
 impl Cooldown {
-    /// For each origin: scheme, host and port of the request as the caller made it.
+    /// One that closes each origin by itself (RFC 6454 4): scheme, host and port of the request as the caller
+    /// made it.
     #[must_use]
     pub fn by_origin() -> Self {
         Self::new(By::Origin)
     }
 
-    /// For each key that `key` gives. A request without one neither closes anything nor waits. It is
-    /// asked once a call, before the first attempt.
+    /// One that closes each key by itself that `key` gives. A request without one neither closes anything nor
+    /// waits. It is asked once a call, before the first attempt.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::{Cooldown, RetryMiddleware, RetryPolicy};
+    ///
+    /// // An API that counts for each of its customers.
+    /// let by_customer = Cooldown::by_key(|request| {
+    ///     let customer = request.headers().get("x-customer")?.to_str().ok()?;
+    ///     Some(customer.to_owned())
+    /// });
+    /// let shown = "a 429 or 503 with a server delay holds back all requests of its key";
+    /// assert_eq!(by_customer.to_string(), shown);
+    /// let retry =
+    ///     RetryMiddleware::builder(RetryPolicy::default()).cooldown(by_customer).build()?;
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     #[must_use]
     pub fn by_key(key: impl Fn(&Request) -> Option<String> + Send + Sync + 'static) -> Self {
         Self::new(By::Key(Box::new(key)))

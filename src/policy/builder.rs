@@ -40,6 +40,7 @@ use super::{
 /// assert_eq!(decide(attempt(5)).stop_reason(), Some(StopReason::AttemptsExhausted));
 /// let late = attempt(4).with_elapsed(secs(30));
 /// assert_eq!(decide(late).stop_reason(), Some(StopReason::DeadlineWouldPass));
+/// assert_eq!(policy.attempt_timeout(), Some(secs(10))); // for who drives the attempt
 /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -7,18 +7,43 @@ use std::time::Duration;
 use super::Attempt;
 
 /// What a [`Classifier`] says of an attempt.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use http::{HeaderMap, Method, StatusCode};
+/// use reqwest_typed_retry::{
+///     Attempt, DelaySource, Jitter, Outcome, RetryPolicy, RetryableMethod, StopReason, Verdict,
+/// };
+///
+/// let secs = Duration::from_secs;
+/// # let headers = HeaderMap::new();
+/// let outcome = Outcome::response(StatusCode::SERVICE_UNAVAILABLE, &headers);
+/// let (class, now) = (RetryableMethod::Idempotent, SystemTime::now());
+/// let attempt = Attempt::new(1, class, &Method::GET, outcome, now);
+/// let decide = |verdict| {
+///     let builder = RetryPolicy::builder().jitter(Jitter::None);
+///     let policy = builder.classifier(move |_: &Attempt<'_>| Some(verdict)).build()?;
+///     Ok::<_, reqwest_typed_retry::PolicyError>(policy.decide(&attempt, &mut rand::rng()))
+/// };
+/// let decision = decide(Verdict::Transient { delay: Some(secs(8)) })?;
+/// assert_eq!(decision.delay(), Some(secs(8)));
+/// assert_eq!(decision.delay_source(), Some(DelaySource::Classifier));
+/// assert_eq!(decide(Verdict::Permanent)?.stop_reason(), Some(StopReason::Permanent));
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// Worth another send, if method safety and the limits allow it.
     Transient {
         /// The wait, treated like a delay that the server asked for: it takes precedence over the
-        /// server's own fields, is never undercut, and is bound by the same limit, if
-        /// [`ServerDelays`](crate::ServerDelays) sets one. `None` or zero leaves it to those fields
-        /// and the backoff.
+        /// server's own fields, is never undercut, is stretched by the same [`Jitter`](crate::Jitter), and is
+        /// bound by the same limit, if [`ServerDelays`](crate::ServerDelays) sets one. `None` or zero
+        /// leaves it to those fields and the backoff.
         delay: Option<Duration>,
     },
-    /// Not worth another send.
+    /// Not worth another send: the call ends with this outcome, as
+    /// [`StopReason::Permanent`](crate::StopReason::Permanent).
     Permanent,
 }
 
@@ -29,8 +54,9 @@ pub enum Verdict {
 /// Closures are classifiers:
 ///
 /// ```
-/// use http::StatusCode;
-/// use reqwest_typed_retry::{Attempt, RetryPolicy, Verdict};
+/// use std::time::SystemTime;
+/// use http::{HeaderMap, Method, StatusCode};
+/// use reqwest_typed_retry::{Attempt, Outcome, RetryPolicy, RetryableMethod, StopReason, Verdict};
 ///
 /// // This scanner answers 403 until it has looked at the package.
 /// let policy = RetryPolicy::builder()
@@ -40,6 +66,44 @@ pub enum Verdict {
 ///         .then_some(Verdict::Transient { delay: None })
 ///     })
 ///     .build()?;
+///
+/// # let headers = HeaderMap::new();
+/// let forbidden = Outcome::response(StatusCode::FORBIDDEN, &headers);
+/// let (class, now) = (RetryableMethod::Idempotent, SystemTime::now());
+/// let attempt = Attempt::new(1, class, &Method::GET, forbidden, now);
+/// let stop = |path| {
+///     policy.decide(&attempt.with_target("scan.test", path), &mut rand::rng()).stop_reason()
+/// };
+/// assert_eq!(stop("/pkg/left-pad"), None);
+/// assert_eq!(stop("/admin"), Some(StopReason::Permanent));
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
+///
+/// A type of its own can be named, and tested by itself:
+///
+/// ```
+/// use std::time::SystemTime;
+/// use http::Method;
+/// use reqwest_typed_retry::{
+///     Attempt, Classifier, Fault, FaultKind, Outcome, RetryPolicy, RetryableMethod, Verdict,
+/// };
+///
+/// /// Hosts inside one cluster are there or they are not.
+/// struct NoRetriesInside;
+///
+/// impl Classifier for NoRetriesInside {
+///     fn classify(&self, attempt: &Attempt<'_>) -> Option<Verdict> {
+///         attempt.host().ends_with(".cluster.local").then_some(Verdict::Permanent)
+///     }
+/// }
+/// let outcome = Outcome::fault(Fault::unknown(FaultKind::Timeout));
+/// let attempt =
+///     Attempt::new(1, RetryableMethod::Idempotent, &Method::GET, outcome, SystemTime::now());
+/// let inside = attempt.with_target("db.cluster.local", "/");
+/// assert_eq!(NoRetriesInside.classify(&inside), Some(Verdict::Permanent));
+/// assert_eq!(NoRetriesInside.classify(&attempt.with_target("api.test", "/")), None);
+/// let policy = RetryPolicy::builder().classifier(NoRetriesInside).build()?;
+/// assert_eq!(policy.decide(&inside, &mut rand::rng()).delay(), None);
 /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
 /// ```
 ///
@@ -48,6 +112,9 @@ pub enum Verdict {
 /// where no further attempt is allowed:
 ///
 /// ```
+/// # use std::time::SystemTime;
+/// # use http::{HeaderMap, Method, StatusCode};
+/// # use reqwest_typed_retry::{RetryReason, RetryableMethod};
 /// use reqwest_typed_retry::{Attempt, Outcome, RetryMiddleware, RetryPolicy, Verdict};
 ///
 /// // This API says "slow down" in a 200.
@@ -59,11 +126,18 @@ pub enum Verdict {
 ///         _ => None,
 ///     })
 ///     .build()?;
+/// # let headers = HeaderMap::new();
+/// let outcome = Outcome::response_with_body(StatusCode::OK, &headers, b"slow down, please");
+/// # let class = RetryableMethod::Idempotent;
+/// # let attempt = Attempt::new(1, class, &Method::GET, outcome, SystemTime::now());
+/// let decision = policy.decide(&attempt, &mut rand::rng());
+/// assert_eq!(decision.retry_reason(), Some(RetryReason::Classifier));
 /// let retry = RetryMiddleware::builder(policy).buffer_body(64 * 1024).build()?;
 /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
 /// ```
 pub trait Classifier: Send + Sync {
-    /// The verdict on `attempt`, or `None`.
+    /// The verdict on `attempt`, or `None` for no opinion: then the next classifier is asked, and after the
+    /// last one the rules of the policy.
     fn classify(&self, attempt: &Attempt<'_>) -> Option<Verdict>;
 }
 

@@ -32,17 +32,43 @@ impl RetryPolicy {
     /// 1. **Verdict**, by the first that has one: a custom classifier; the server's directive on a
     ///    4xx or 5xx, where a "no" to a listed status is
     ///    [`ServerRefused`](StopReason::ServerRefused); the sets of statuses and faults, and
-    ///    the statuses of the profile. A response below 400 is [`Completed`](StopReason::Completed), what is not listed is
-    ///    [`Permanent`](StopReason::Permanent).
+    ///    the statuses of the profile. A response below 400 is [`Completed`](StopReason::Completed), what is
+    ///    not listed is [`Permanent`](StopReason::Permanent).
     /// 2. **Method safety**: a request that might take effect twice is sent again only if it is
     ///    proven that this attempt did not ([`NotIdempotent`](StopReason::NotIdempotent);
     ///    RFC 9110 9.2.2).
     /// 3. **Attempts** ([`AttemptsExhausted`](StopReason::AttemptsExhausted)).
-    /// 4. **Delay**: the server's if it is above zero, stretched but never undercut; else the
-    ///    backoff with its jitter.
-    /// 5. **A server's delay over the limit**
+    /// 4. **Delay**: a classifier's, or else the server's, if it is above zero, stretched but never undercut;
+    ///    else the backoff with its jitter.
+    /// 5. **A delay that was asked for over the limit**
     ///    ([`ServerDelayTooLong`](StopReason::ServerDelayTooLong)), or clamped to it.
-    /// 6. **Deadline** ([`DeadlineWouldPass`](StopReason::DeadlineWouldPass)).
+    /// 6. **Deadline**, if the wait would not end before it
+    ///    ([`DeadlineWouldPass`](StopReason::DeadlineWouldPass)).
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use http::{HeaderMap, Method, StatusCode};
+    /// use rand::{SeedableRng, rngs::SmallRng};
+    /// use reqwest_typed_retry::{Attempt, Outcome, RetryPolicy, StopReason};
+    ///
+    /// let policy = RetryPolicy::default();
+    /// let headers = HeaderMap::new();
+    /// let decide = |number, method: Method, status| {
+    ///     let class = policy.method_class(&method, &headers);
+    ///     let outcome = Outcome::response(status, &headers);
+    ///     let attempt = Attempt::new(number, class, &method, outcome, SystemTime::UNIX_EPOCH);
+    ///     policy.decide(&attempt, &mut SmallRng::seed_from_u64(7))
+    /// };
+    /// let busy = StatusCode::SERVICE_UNAVAILABLE;
+    /// assert!(decide(1, Method::GET, busy).delay().is_some());
+    /// assert_eq!(decide(1, Method::GET, busy), decide(1, Method::GET, busy));
+    ///
+    /// let stop = |number, method, status| decide(number, method, status).stop_reason();
+    /// assert_eq!(stop(1, Method::GET, StatusCode::OK), Some(StopReason::Completed));
+    /// assert_eq!(stop(1, Method::GET, StatusCode::NOT_FOUND), Some(StopReason::Permanent));
+    /// assert_eq!(stop(1, Method::POST, busy), Some(StopReason::NotIdempotent));
+    /// assert_eq!(stop(3, Method::GET, busy), Some(StopReason::AttemptsExhausted));
+    /// ```
     pub fn decide<R: Rng + ?Sized>(&self, attempt: &Attempt<'_>, rng: &mut R) -> RetryDecision {
         match self.steps(attempt, rng) {
             Ok((reason, Wait { delay, source })) => {
@@ -165,8 +191,24 @@ impl RetryPolicy {
         Ok(Wait { delay, source })
     }
 
-    /// What the server asked the client to wait, if it did and the policy listens. No limit is
-    /// applied yet. Zero says that there is no minimum.
+    /// What the server asked the client to wait, by the fields of the response that the
+    /// [profile](crate::ApiProfile::server_delay) knows, if it did and the policy
+    /// [listens](crate::ServerDelays). `now` is the wall clock when the response arrived. No limit is
+    /// applied yet, and no jitter. Zero says that there is no minimum.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+    /// use reqwest_typed_retry::{RetryPolicy, ServerDelays};
+    ///
+    /// let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("3600"))]);
+    /// let asked = RetryPolicy::default().server_delay(&headers, SystemTime::now());
+    /// assert_eq!(asked, Some(Duration::from_secs(3_600)));
+    ///
+    /// let deaf = RetryPolicy::builder().server_delays(ServerDelays::Ignored).build()?;
+    /// assert_eq!(deaf.server_delay(&headers, SystemTime::now()), None);
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     #[must_use]
     pub fn server_delay(&self, headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
         match self.rules().server_delays {

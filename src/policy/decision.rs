@@ -7,7 +7,33 @@ use http::StatusCode;
 
 use super::FaultKind;
 
-/// Send again after a delay, or stop; and why.
+/// Send again after a delay, or stop; and why: by [`RetryPolicy::decide`](crate::RetryPolicy::decide).
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use http::{HeaderMap, Method, StatusCode};
+/// use reqwest_typed_retry::{
+///     Attempt, DelaySource, Jitter, Outcome, RetryPolicy, RetryReason, RetryableMethod, StopReason,
+/// };
+///
+/// let policy = RetryPolicy::builder().jitter(Jitter::None).build()?;
+/// # let headers = HeaderMap::new();
+/// let outcome = Outcome::response(StatusCode::BAD_GATEWAY, &headers);
+/// let decide = |number| {
+///     let (class, now) = (RetryableMethod::Idempotent, SystemTime::now());
+///     policy.decide(&Attempt::new(number, class, &Method::GET, outcome, now), &mut rand::rng())
+/// };
+/// let first = decide(1);
+/// assert_eq!(first.delay(), Some(Duration::from_millis(100)));
+/// assert_eq!(first.retry_reason(), Some(RetryReason::Status(StatusCode::BAD_GATEWAY)));
+/// assert_eq!(first.delay_source(), Some(DelaySource::Backoff));
+/// assert_eq!(first.to_string(), "retry in 100.00ms (set by the backoff): status 502");
+///
+/// let last = decide(3);
+/// assert_eq!((last.delay(), last.stop_reason()), (None, Some(StopReason::AttemptsExhausted)));
+/// assert_eq!(last.to_string(), "stop: attempts_exhausted");
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use]
@@ -79,10 +105,11 @@ impl fmt::Display for RetryDecision {
     }
 }
 
-/// What calls for a resend.
+/// What calls for a resend. `Display` is for logs, [`as_str`](Self::as_str) for the labels of metrics.
 ///
 /// ```
-/// use reqwest_typed_retry::RetryReason;
+/// use http::StatusCode;
+/// use reqwest_typed_retry::{FaultKind, RetryReason};
 ///
 /// fn label(reason: RetryReason) -> &'static str {
 ///     match reason {
@@ -92,22 +119,27 @@ impl fmt::Display for RetryDecision {
 ///     }
 /// }
 /// assert_eq!(label(RetryReason::Classifier), "something else");
+///
+/// let busy = RetryReason::Status(StatusCode::SERVICE_UNAVAILABLE);
+/// assert_eq!((busy.as_str(), busy.to_string().as_str()), ("status", "status 503"));
+/// assert_eq!(RetryReason::Fault(FaultKind::Timeout).as_str(), "timeout");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryReason {
-    /// A status that the policy lists.
+    /// A status that the policy or its [profile](crate::ApiProfile) lists.
     Status(StatusCode),
     /// A fault that the policy lists.
     Fault(FaultKind),
-    /// The server said so in a field that the profile knows.
+    /// The server said so in a [field](crate::ApiProfile::verdict_field) that the profile knows.
     ServerDirective,
-    /// A custom classifier said so.
+    /// A [classifier](crate::Classifier) of the application's own said so.
     Classifier,
 }
 
 impl RetryReason {
-    /// A stable, low-cardinality label. Statuses share one: the number is in the variant.
+    /// A stable, low-cardinality label. Statuses share one: the number is in the variant. A fault has that
+    /// of its [kind](FaultKind::as_str).
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -129,16 +161,31 @@ impl fmt::Display for RetryReason {
 }
 
 /// Who set a delay.
+///
+/// ```
+/// use reqwest_typed_retry::DelaySource;
+///
+/// fn asked_for(source: DelaySource) -> bool {
+///     match source {
+///         DelaySource::Server | DelaySource::Classifier => true,
+///         DelaySource::Backoff | DelaySource::ThrottleBackoff => false,
+///         _ => false, // new sources may come
+///     }
+/// }
+/// assert!(asked_for(DelaySource::Server) && !asked_for(DelaySource::Backoff));
+/// assert_eq!(DelaySource::ThrottleBackoff.as_str(), "throttle_backoff");
+/// assert_eq!(DelaySource::Server.to_string(), "server");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DelaySource {
-    /// The policy's backoff.
+    /// The policy's [backoff](crate::RetryPolicyBuilder::backoff).
     Backoff,
-    /// The policy's backoff for a 429 without a server delay.
+    /// The policy's [backoff for a 429](crate::RetryPolicyBuilder::throttle_backoff) without a server delay.
     ThrottleBackoff,
     /// The server, by `Retry-After` or another field that the profile knows.
     Server,
-    /// A custom classifier.
+    /// A [classifier](crate::Classifier) of the application's own.
     Classifier,
 }
 
@@ -161,27 +208,51 @@ impl fmt::Display for DelaySource {
     }
 }
 
-/// Which rule ended a logical request.
+/// Which rule ended a logical request. `Display` is for logs, [`as_str`](Self::as_str) for the labels of
+/// metrics.
+///
+/// ```
+/// use reqwest_typed_retry::StopReason;
+///
+/// fn advice(reason: StopReason) -> &'static str {
+///     match reason {
+///         StopReason::Completed => "nothing to do",
+///         StopReason::NotIdempotent => "look whether it took effect",
+///         other if other.is_giving_up() => "try later",
+///         _ => "read the response", // new reasons may come
+///     }
+/// }
+/// assert_eq!(advice(StopReason::NotIdempotent), "look whether it took effect");
+/// assert_eq!(advice(StopReason::BudgetExhausted), "try later");
+/// assert_eq!(advice(StopReason::Permanent), "read the response");
+///
+/// assert_eq!(StopReason::BudgetExhausted.as_str(), "budget_exhausted");
+/// let shown = StopReason::BudgetExhausted.to_string();
+/// assert_eq!(shown, "budget_exhausted (the client's own retry budget is empty)");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
     /// There was nothing to retry: the response is below 400.
     Completed,
-    /// A resend would meet the same status or fault again.
+    /// A resend would meet the same status or fault again: it is not listed as transient, or a
+    /// [classifier](crate::Classifier) says so.
     Permanent,
-    /// The failure is transient, but the request might take effect twice.
+    /// The failure is transient, but the request might take effect twice (RFC 9110 9.2.2).
     NotIdempotent,
     /// The policy's last attempt has been sent.
     AttemptsExhausted,
-    /// The server asked for a longer wait than the policy allows.
+    /// The server, or a [classifier](crate::Classifier), asked for a longer wait than the policy
+    /// [allows](crate::ServerDelays::UpTo).
     #[non_exhaustive]
     ServerDelayTooLong {
-        /// What the server asked for.
+        /// What it asked for.
         asked: Duration,
         /// What the policy allows.
         allowed: Duration,
     },
-    /// The server said that a resend is of no use.
+    /// The server said, of a status that is transient otherwise, that a resend is of no use: in a
+    /// [field](crate::ApiProfile::verdict_field) that the profile knows.
     ServerRefused,
     /// The wait would not end before the deadline.
     DeadlineWouldPass,
@@ -198,7 +269,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// A stable, low-cardinality label.
+    /// A stable, low-cardinality label, without the numbers that `Display` shows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -216,7 +287,8 @@ impl StopReason {
         }
     }
 
-    /// Whether a transient failure was given up. A success or a 404 has nothing to give up.
+    /// Whether a transient failure was given up: every reason but [`Completed`](Self::Completed) and
+    /// [`Permanent`](Self::Permanent). A success or a 404 has nothing to give up.
     #[must_use]
     pub const fn is_giving_up(self) -> bool {
         !matches!(self, Self::Completed | Self::Permanent)

@@ -11,7 +11,8 @@ use super::{http_date, rfc3339};
 /// A response field that asks for a delay, beyond the standard ones, and how its value is read.
 ///
 /// A value that does not fit its unit is ignored, never guessed at. Of several lines the longest valid
-/// delay counts; an instant that has passed is a delay of zero.
+/// delay counts; an instant that has passed is a delay of zero. It has an effect in an
+/// [`ApiProfile`](crate::ApiProfile) only.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -42,6 +43,30 @@ pub struct DelayHint {
 /// What the value of a [`DelayHint`] is. The unit is never guessed from the number.
 ///
 /// A fraction is digits, a point and digits; a sign, an exponent or a missing digit is no number.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use http::{HeaderMap, HeaderName, HeaderValue};
+/// use reqwest_typed_retry::{ApiProfile, DelayHint, HintUnit};
+///
+/// let field = HeaderName::from_static("x-reset");
+/// let read = |unit, value| {
+///     let headers = HeaderMap::from_iter([(field.clone(), HeaderValue::from_static(value))]);
+///     let profile = ApiProfile::standard().hint(DelayHint::new(field.clone(), unit));
+///     profile.server_delay(&headers, SystemTime::UNIX_EPOCH).map(|delay| delay.as_millis())
+/// };
+/// assert_eq!(read(HintUnit::Seconds, "2"), Some(2_000));
+/// assert_eq!(read(HintUnit::Seconds, "2.5"), None);
+/// assert_eq!(read(HintUnit::DecimalSeconds, "2.5"), Some(2_500));
+/// assert_eq!(read(HintUnit::Millis, "2.5"), Some(3));
+/// assert_eq!(read(HintUnit::GoDuration, "1m2.5s"), Some(62_500));
+/// // Instants, as seen from 1970-01-01T00:00:00Z, since there is no `Date`.
+/// assert_eq!(read(HintUnit::EpochSeconds, "20"), Some(20_000));
+/// assert_eq!(read(HintUnit::EpochMillis, "20"), Some(20));
+/// assert_eq!(read(HintUnit::Rfc3339, "1970-01-01T00:00:20Z"), Some(20_000));
+///
+/// assert_eq!(HintUnit::Rfc3339.as_str(), "rfc3339");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HintUnit {
@@ -54,9 +79,9 @@ pub enum HintUnit {
     /// An instant: seconds since 1970, with a fraction or without. Read like a date in `Retry-After`,
     /// against the response's own `Date`.
     EpochSeconds,
-    /// An instant: milliseconds since 1970.
+    /// An instant: whole milliseconds since 1970.
     EpochMillis,
-    /// An instant as RFC 3339 writes it, such as `2026-11-29T12:00:20Z`.
+    /// An instant as RFC 3339 5.6 writes it, such as `2026-11-29T12:00:20Z`.
     Rfc3339,
     /// A duration as Go prints it: `6m0s`, `1.5s`, `12ms`.
     GoDuration,
@@ -134,8 +159,8 @@ impl DelayHint {
         Self { field, unit, gate: None }
     }
 
-    /// Read it only in a response whose `field` has this value, and no other. It replaces another
-    /// condition. **Default**: no condition.
+    /// Read it only in a response whose `field` has exactly this value in each of its lines, spaces around
+    /// it aside. It replaces another condition. **Default**: no condition.
     pub fn only_if(mut self, field: HeaderName, value: impl Into<String>) -> Self {
         self.gate = Some(Gate::Is { field, value: value.into().trim().to_owned() });
         self
@@ -143,6 +168,21 @@ impl DelayHint {
 
     /// Read it only in a response that has no `remaining` field or whose value is 0: while there is
     /// quota, the end of a window is no delay. It replaces another condition. **Default**: no condition.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use http::{HeaderMap, HeaderName, HeaderValue};
+    /// use reqwest_typed_retry::{ApiProfile, DelayHint, HintUnit};
+    ///
+    /// let (reset, left) = (HeaderName::from_static("x-reset"), HeaderName::from_static("x-left"));
+    /// let hint = DelayHint::new(reset.clone(), HintUnit::Seconds).unless_left(left.clone());
+    /// let profile = ApiProfile::standard().hint(hint);
+    /// let mut headers = HeaderMap::from_iter([(reset, HeaderValue::from_static("30"))]);
+    /// let asked = |headers: &_| profile.server_delay(headers, SystemTime::now());
+    /// assert_eq!(asked(&headers), Some(Duration::from_secs(30)));
+    /// headers.insert(left, HeaderValue::from_static("4"));
+    /// assert_eq!(asked(&headers), None);
+    /// ```
     pub fn unless_left(mut self, remaining: HeaderName) -> Self {
         self.gate = Some(Gate::NoneLeft { field: remaining });
         self

@@ -3,6 +3,21 @@
 use std::fmt;
 
 /// The kind of a transport fault.
+///
+/// ```
+/// use reqwest_typed_retry::FaultKind;
+///
+/// fn advice(kind: FaultKind) -> &'static str {
+///     match kind {
+///         FaultKind::Dns | FaultKind::Connect => "is the server up?",
+///         FaultKind::Tls => "is the certificate good?",
+///         _ => "see the error", // new kinds may come
+///     }
+/// }
+/// assert_eq!(advice(FaultKind::Tls), "is the certificate good?");
+/// assert_eq!(FaultKind::ConnectionLost.as_str(), "connection_lost");
+/// assert_eq!(FaultKind::Timeout.to_string(), "timeout");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -13,12 +28,13 @@ pub enum FaultKind {
     /// The peers do not agree on TLS: a certificate, name, version or protocol verdict. Only rustls
     /// tells (feature `rustls`); otherwise it is a [`Connect`](Self::Connect).
     Tls,
-    /// A time limit passed.
+    /// A time limit passed. A connect timeout is a [`Connect`](Self::Connect) instead.
     Timeout,
     /// The connection ended before the response head was there.
     ConnectionLost,
     /// The server declined the request (HTTP/2 `REFUSED_STREAM`, `GOAWAY`). Only the first says that it
-    /// did not act: see [`Delivery`].
+    /// did not act (RFC 9113 8.7): see [`Delivery`]. Only the feature `http2` tells; otherwise it is an
+    /// [`Other`](Self::Other).
     Refused,
     /// The peer broke the protocol, or reset the stream.
     Protocol,
@@ -80,10 +96,26 @@ impl fmt::Display for FaultKind {
 }
 
 /// What is known about the fate of a request that failed.
+///
+/// ```
+/// use reqwest_typed_retry::{Delivery, Fault, FaultKind};
+///
+/// fn may_have_taken_effect(fault: Fault) -> bool {
+///     match fault.delivery() {
+///         Delivery::NotProcessed => false,
+///         _ => true,
+///     }
+/// }
+/// assert!(may_have_taken_effect(Fault::unknown(FaultKind::Timeout)));
+/// assert!(!may_have_taken_effect(Fault::not_processed(FaultKind::Connect)));
+/// assert_eq!(Delivery::NotProcessed.as_str(), "not_processed");
+/// assert_eq!(Delivery::Unknown.to_string(), "unknown");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Delivery {
-    /// Proven: the server did not act on the request.
+    /// Proven: the server of this exchange did not act on the request. What a redirect leaves open is for a
+    /// [`DeliveryProof`](crate::DeliveryProof).
     NotProcessed,
     /// It may have taken effect. Silence is no proof, so this is the usual case.
     Unknown,
@@ -107,6 +139,17 @@ impl fmt::Display for Delivery {
 }
 
 /// A failed attempt as the policy sees it: what happened, and what that proves.
+/// [`fault_source::classify`](crate::fault_source::classify) reads it from an error; who drives another
+/// client says it.
+///
+/// ```
+/// use reqwest_typed_retry::{Delivery, Fault, FaultKind};
+///
+/// let fault = Fault::not_processed(FaultKind::Connect); // the connection was refused
+/// assert_eq!((fault.kind(), fault.delivery()), (FaultKind::Connect, Delivery::NotProcessed));
+/// assert_eq!(fault.to_string(), "connect (delivery not_processed)");
+/// assert_eq!(Fault::unknown(FaultKind::Timeout).delivery(), Delivery::Unknown);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fault {
     kind: FaultKind,
@@ -154,6 +197,11 @@ impl fmt::Display for Fault {
 /// assert!(set.contains(FaultKind::Timeout));
 /// assert!(!set.contains(FaultKind::Dns));
 /// assert!(!set.contains(FaultKind::Invalid));
+///
+/// // Only what happens before a request is on its way.
+/// let early = FaultSet::empty().with(FaultKind::Connect).with(FaultKind::Dns);
+/// assert_eq!(early.iter().collect::<Vec<_>>(), [FaultKind::Dns, FaultKind::Connect]);
+/// assert_eq!(early, [FaultKind::Dns, FaultKind::Connect].into_iter().collect());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FaultSet {
@@ -199,7 +247,7 @@ impl FaultSet {
         self.bits & kind.bit() != 0
     }
 
-    /// The kinds of the set.
+    /// The kinds of the set, in the order of the variants of [`FaultKind`].
     pub fn iter(&self) -> impl Iterator<Item = FaultKind> + '_ {
         FaultKind::ALL.into_iter().filter(|kind| self.contains(*kind))
     }

@@ -8,10 +8,20 @@ use rand::Rng;
 use super::PolicyError;
 
 /// How a key stands in its field.
+///
+/// ```
+/// use reqwest_typed_retry::{IdempotencyKey, KeyFormat};
+///
+/// let value = |format| IdempotencyKey::new("order-17", format).map(|key| key.as_value().clone());
+/// assert_eq!(value(KeyFormat::Quoted)?, "\"order-17\"");
+/// assert_eq!(value(KeyFormat::Bare)?, "order-17");
+/// assert_eq!(KeyFormat::Bare.as_str(), "bare");
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyFormat {
-    /// As a Structured Fields String, in quotation marks
+    /// As a Structured Fields String (RFC 9651 3.3.3), in quotation marks
     /// (draft-ietf-httpapi-idempotency-key-header).
     Quoted,
     /// As it is: Stripe, Adyen, PayPal and most others.
@@ -53,7 +63,8 @@ pub struct IdempotencyKey {
 
 impl IdempotencyKey {
     /// A key of the caller's own, such as the identifier of an order. It must not be used again for
-    /// anything else.
+    /// anything else. A request carries it by
+    /// [`idempotency_key`](crate::RetryRequestExt::idempotency_key).
     ///
     /// # Errors
     /// If there is nothing in it but spaces and quotation marks, or anything that is not printable ASCII.
@@ -108,7 +119,7 @@ impl IdempotencyKey {
         Self { value: HeaderValue::try_from(text).expect("a key is printable ASCII") }
     }
 
-    /// The value of the field.
+    /// The value of the field, in its [`KeyFormat`].
     #[must_use]
     pub fn as_value(&self) -> &HeaderValue {
         &self.value

@@ -18,8 +18,24 @@ use super::{PolicyError, constants};
 /// | `Equal` (the default) | `[d/2, d]` |
 /// | `Proportional(p)` | `[d - p·d, d + p·d]`, cut off at the longest delay of the backoff |
 ///
+/// A [decorrelated](crate::Backoff::decorrelated) backoff is random by itself and looks at none of them.
+///
 /// A delay that a server asked for is never undercut: with any jitter but `None` the wait is drawn from that delay
 /// to a tenth more, at most 5 s more ([`constants::MAX_SERVER_DELAY_SPREAD`]).
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_typed_retry::{Backoff, Jitter};
+///
+/// let secs = Duration::from_secs;
+/// let backoff = Backoff::exponential(secs(10), secs(21))?; // 10 s, 20 s, 21 s, 21 s, ...
+/// let envelope = |jitter| backoff.envelope(2, None, jitter);
+/// assert_eq!(envelope(Jitter::None), secs(20)..=secs(20));
+/// assert_eq!(envelope(Jitter::Full), secs(0)..=secs(20));
+/// assert_eq!(envelope(Jitter::Equal), secs(10)..=secs(20));
+/// assert_eq!(envelope(Jitter::proportional(0.5)?), secs(10)..=secs(21));
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Jitter {
@@ -37,7 +53,7 @@ impl Jitter {
     /// Spread by `share` of the delay to both sides: `0.2` gives the ±20 % of gRPC.
     ///
     /// # Errors
-    /// If `share` is not between 0 and 1.
+    /// If `share` is not between 0 and 1, both included.
     ///
     /// ```
     /// use reqwest_typed_retry::Jitter;
@@ -95,7 +111,15 @@ pub(super) fn from_nanos(nanos: u128) -> Duration {
     }
 }
 
-/// A share of a whole, from 0 to 1.
+/// A share of a whole, from 0 to 1. [`Jitter::proportional`] makes it.
+///
+/// ```
+/// use reqwest_typed_retry::Jitter;
+///
+/// let jitter = Jitter::proportional(0.2)?;
+/// assert!(matches!(jitter, Jitter::Proportional(share) if share.get() == 0.2));
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(f64);
 

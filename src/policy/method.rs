@@ -7,6 +7,22 @@ use http::{HeaderMap, HeaderName, Method};
 /// May this request be sent again although the first send might have taken effect?
 ///
 /// The class is taken from the request before its first send and never changes after that.
+///
+/// ```
+/// use http::{HeaderMap, Method};
+/// use reqwest_typed_retry::{RetryPolicy, RetryableMethod};
+///
+/// fn needs_care(class: RetryableMethod) -> bool {
+///     match class {
+///         RetryableMethod::Idempotent => false,
+///         _ => true, // with a key it depends on the server
+///     }
+/// }
+/// let class = |method| RetryPolicy::default().method_class(&method, &HeaderMap::new());
+/// assert!(needs_care(class(Method::POST)) && !needs_care(class(Method::DELETE)));
+/// assert_eq!(class(Method::POST).as_str(), "non_idempotent");
+/// assert_eq!(RetryableMethod::IdempotentWithToken.to_string(), "idempotent_with_token");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryableMethod {
@@ -14,18 +30,24 @@ pub enum RetryableMethod {
     /// says that this one is: sent twice, it has the effect of sending it once.
     Idempotent,
     /// A POST or PATCH that carries an idempotency key. It counts as idempotent only where the
-    /// policy says that the server honours keys.
+    /// policy says that the server [honours](crate::RetryPolicy::honours_idempotency_keys) keys.
     IdempotentWithToken,
-    /// Everything else, unknown methods included.
+    /// Everything else, unknown methods included. It is sent again only where it is
+    /// [proven](crate::Attempt::with_not_processed) that the server did not act.
     NonIdempotent,
 }
 
 impl RetryableMethod {
     /// The class of a request with this method and these fields, where each of `key_fields` may
-    /// carry an idempotency key. An empty key does not count.
+    /// carry an idempotency key. An empty key does not count. What a policy
+    /// [assumes](crate::RetryPolicyBuilder::assume_idempotent) is in
+    /// [`RetryPolicy::method_class`](crate::RetryPolicy::method_class) alone.
+    ///
+    /// The idempotent methods are those of the IANA HTTP Method Registry (RFC 9110 16.1.1): GET, HEAD, PUT,
+    /// DELETE, OPTIONS, TRACE, QUERY, the idempotent ones of WebDAV. Names are case-sensitive.
     ///
     /// ```
-    /// use http::{HeaderMap, HeaderName, Method};
+    /// use http::{HeaderMap, HeaderName, HeaderValue, Method};
     /// use reqwest_typed_retry::RetryableMethod;
     ///
     /// let keys = [HeaderName::from_static("idempotency-key")];
@@ -33,7 +55,7 @@ impl RetryableMethod {
     /// let mut headers = HeaderMap::new();
     /// assert_eq!(class(Method::PUT, &headers), RetryableMethod::Idempotent);
     /// assert_eq!(class(Method::POST, &headers), RetryableMethod::NonIdempotent);
-    /// headers.insert("Idempotency-Key", "8e03978e".parse().unwrap());
+    /// headers.insert("Idempotency-Key", HeaderValue::from_static("8e03978e"));
     /// assert_eq!(class(Method::POST, &headers), RetryableMethod::IdempotentWithToken);
     /// ```
     #[must_use]

@@ -30,22 +30,27 @@ pub(super) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 /// | profile | delays | verdict | transient as well | keys |
 /// |---|---|---|---|---|
 /// | [`standard`](Self::standard) | `Retry-After`, `RateLimit` | | | |
-/// | [`openai`](Self::openai), Anthropic too | `retry-after-ms` first; after the standard ones the reset fields of a quota that is used up | `x-should-retry` | 529 | |
+/// | [`openai`](Self::openai), Anthropic | `retry-after-ms` first; last, used-up quotas | `x-should-retry` | 529 | |
 /// | [`azure`](Self::azure) | `retry-after-ms`, `x-ms-retry-after-ms` first | | | |
 /// | [`stripe`](Self::stripe) | | `stripe-should-retry` | 409 with a key | honoured |
-/// | [`github`](Self::github) | after the standard ones `x-ratelimit-reset`, if nothing is left | | 403, 429 with a delay | |
+/// | [`github`](Self::github) | last, `x-ratelimit-reset`, if nothing is left | | 403, 429 with a delay | |
 ///
 /// ```
-/// use http::{HeaderName, StatusCode};
-/// use reqwest_typed_retry::{ApiProfile, DelayHint, HintUnit, RetryPolicy, StatusCondition};
+/// use std::time::{Duration, SystemTime};
+/// use http::{HeaderMap, HeaderName, HeaderValue};
+/// use reqwest_typed_retry::{ApiProfile, DelayHint, HintUnit, RetryPolicy};
 ///
 /// // GitLab: the instant when there is quota again, in a field whose name others use for seconds.
-/// let reset = DelayHint::new(HeaderName::from_static("ratelimit-reset"), HintUnit::EpochSeconds)
-///     .only_if(HeaderName::from_static("ratelimit-remaining"), "0");
-/// let gitlab = ApiProfile::standard()
-///     .hint(reset)
-///     .retry_statuses([StatusCode::TOO_MANY_REQUESTS], StatusCondition::WithServerDelay);
-/// let policy = RetryPolicy::builder().profile(gitlab).build()?;
+/// let (reset, left) = ("ratelimit-reset", "ratelimit-remaining");
+/// let hint = DelayHint::new(HeaderName::from_static(reset), HintUnit::EpochSeconds)
+///     .only_if(HeaderName::from_static(left), "0");
+/// let policy = RetryPolicy::builder().profile(ApiProfile::standard().hint(hint)).build()?;
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert(reset, HeaderValue::from_static("1609844400"));
+/// headers.insert(left, HeaderValue::from_static("0"));
+/// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_609_844_370);
+/// assert_eq!(policy.server_delay(&headers, now), Some(Duration::from_secs(30)));
 /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -59,6 +64,31 @@ pub struct ApiProfile {
 }
 
 /// When a status that a profile lists is transient.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use http::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+/// use http::{Method, StatusCode};
+/// use reqwest_typed_retry::{
+///     ApiProfile, Attempt, Outcome, PolicyError, RetryPolicy, RetryableMethod, StatusCondition,
+/// };
+///
+/// let is_resent = |condition, headers: &HeaderMap| {
+///     let profile = ApiProfile::standard().retry_statuses([StatusCode::CONFLICT], condition);
+///     let policy = RetryPolicy::builder().profile(profile).build()?;
+///     let outcome = Outcome::response(StatusCode::CONFLICT, headers);
+///     let (class, now) = (RetryableMethod::Idempotent, SystemTime::now());
+///     let attempt = Attempt::new(1, class, &Method::PUT, outcome, now);
+///     Ok::<_, PolicyError>(policy.decide(&attempt, &mut rand::rng()).delay().is_some())
+/// };
+/// let silent = HeaderMap::new();
+/// let delayed = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("1"))]);
+/// assert!(is_resent(StatusCondition::Always, &silent)?);
+/// assert!(!is_resent(StatusCondition::WithServerDelay, &silent)?);
+/// assert!(is_resent(StatusCondition::WithServerDelay, &delayed)?);
+/// assert!(!is_resent(StatusCondition::WithHonouredKey, &delayed)?); // a PUT has no key
+/// # Ok::<(), PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StatusCondition {
@@ -67,7 +97,8 @@ pub enum StatusCondition {
     /// If the response says when to send again; zero, which says "now", is an answer too. Never where
     /// the policy [ignores](crate::ServerDelays::Ignored) what the server asks.
     WithServerDelay,
-    /// If the request is a POST or PATCH that carries an idempotency key. The API honours keys then.
+    /// If the request is a POST or PATCH that carries an idempotency key, and the policy honours keys. The
+    /// profile says that it does: see [`honours_idempotency_keys`](ApiProfile::honours_idempotency_keys).
     WithHonouredKey,
 }
 
@@ -85,7 +116,7 @@ impl ApiProfile {
         ]
     }
 
-    /// `Retry-After` and `RateLimit` only.
+    /// `Retry-After` and `RateLimit` only: what every policy reads that has no other profile.
     #[must_use]
     pub fn standard() -> Self {
         Self::default()
@@ -100,6 +131,20 @@ impl ApiProfile {
     /// means a spent budget is told in the body alone. Completions are sent by POST: see
     /// [`assume_idempotent`](crate::RetryPolicyBuilder::assume_idempotent). Source: their SDKs and API
     /// references.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use http::{HeaderMap, HeaderValue};
+    /// use reqwest_typed_retry::ApiProfile;
+    ///
+    /// let mut headers = HeaderMap::new();
+    /// headers.insert("x-ratelimit-remaining-tokens", HeaderValue::from_static("0"));
+    /// headers.insert("x-ratelimit-reset-tokens", HeaderValue::from_static("6m0s"));
+    /// let asked = |headers: &_| ApiProfile::openai().server_delay(headers, SystemTime::now());
+    /// assert_eq!(asked(&headers), Some(Duration::from_secs(360)));
+    /// headers.insert("retry-after-ms", HeaderValue::from_static("1500"));
+    /// assert_eq!(asked(&headers), Some(Duration::from_millis(1_500)));
+    /// ```
     #[must_use]
     pub fn openai() -> Self {
         let quotas = [
@@ -151,6 +196,29 @@ impl ApiProfile {
     /// Stripe: `stripe-should-retry` is the server's word, idempotency keys are honoured, and a 409 to a
     /// request with a key is transient. Its keys are [bare](crate::KeyFormat::Bare). Source: the Stripe
     /// SDKs and API reference.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use http::{HeaderMap, HeaderValue, Method, StatusCode};
+    /// use reqwest_typed_retry::{
+    ///     ApiProfile, Attempt, Outcome, RetryPolicy, RetryableMethod, StopReason,
+    /// };
+    ///
+    /// let policy = RetryPolicy::builder().profile(ApiProfile::stripe()).build()?;
+    /// let stop = |class, headers: &_| {
+    ///     let outcome = Outcome::response(StatusCode::CONFLICT, headers);
+    ///     let attempt = Attempt::new(1, class, &Method::POST, outcome, SystemTime::now());
+    ///     policy.decide(&attempt, &mut rand::rng()).stop_reason()
+    /// };
+    /// let (with_key, without) =
+    ///     (RetryableMethod::IdempotentWithToken, RetryableMethod::NonIdempotent);
+    /// let mut headers = HeaderMap::new();
+    /// assert_eq!(stop(with_key, &headers), None);
+    /// assert_eq!(stop(without, &headers), Some(StopReason::Permanent));
+    /// headers.insert("stripe-should-retry", HeaderValue::from_static("false"));
+    /// assert_eq!(stop(with_key, &headers), Some(StopReason::ServerRefused));
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     #[must_use]
     pub fn stripe() -> Self {
         Self::standard()
@@ -165,6 +233,27 @@ impl ApiProfile {
     /// away than a policy waits: see
     /// [`server_delays`](crate::RetryPolicyBuilder::server_delays). Source: GitHub's REST API
     /// documentation.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use http::{HeaderMap, HeaderValue, Method, StatusCode};
+    /// use reqwest_typed_retry::{
+    ///     ApiProfile, Attempt, Outcome, RetryPolicy, RetryReason, RetryableMethod,
+    /// };
+    ///
+    /// let mut headers = HeaderMap::new();
+    /// headers.insert("x-ratelimit-remaining", HeaderValue::from_static("0"));
+    /// headers.insert("x-ratelimit-reset", HeaderValue::from_static("1372700873"));
+    /// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_372_700_843);
+    /// let outcome = Outcome::response(StatusCode::FORBIDDEN, &headers);
+    /// let attempt = Attempt::new(1, RetryableMethod::Idempotent, &Method::GET, outcome, now);
+    ///
+    /// let policy = RetryPolicy::builder().profile(ApiProfile::github()).build()?;
+    /// let decision = policy.decide(&attempt, &mut rand::rng());
+    /// assert_eq!(decision.retry_reason(), Some(RetryReason::Status(StatusCode::FORBIDDEN)));
+    /// assert!(decision.delay() >= Some(Duration::from_secs(30)));
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     #[must_use]
     pub fn github() -> Self {
         let reset = HeaderName::from_static("x-ratelimit-reset");
@@ -179,6 +268,22 @@ impl ApiProfile {
 
     /// Also read this delay, where the standard fields say nothing. Of several the longest counts: each may be
     /// of a quota that is used up, and too early is the worse mistake.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+    /// use reqwest_typed_retry::{ApiProfile, DelayHint, HintUnit};
+    ///
+    /// let hint = |field| DelayHint::new(HeaderName::from_static(field), HintUnit::Seconds);
+    /// let profile = ApiProfile::standard().hint(hint("x-reset-day")).hint(hint("x-reset-second"));
+    /// let mut headers = HeaderMap::new();
+    /// headers.insert("x-reset-second", HeaderValue::from_static("1"));
+    /// headers.insert("x-reset-day", HeaderValue::from_static("50"));
+    /// let asked = |headers: &_| profile.server_delay(headers, SystemTime::now());
+    /// assert_eq!(asked(&headers), Some(Duration::from_secs(50)));
+    /// headers.insert(RETRY_AFTER, HeaderValue::from_static("2"));
+    /// assert_eq!(asked(&headers), Some(Duration::from_secs(2)));
+    /// ```
     #[must_use]
     pub fn hint(mut self, hint: DelayHint) -> Self {
         self.hints_after.push(hint);
@@ -186,6 +291,20 @@ impl ApiProfile {
     }
 
     /// Read this delay before the standard fields. Those added first are read first.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+    /// use reqwest_typed_retry::{ApiProfile, DelayHint, HintUnit};
+    ///
+    /// let millis = HeaderName::from_static("x-retry-in-ms");
+    /// let hint = DelayHint::new(millis.clone(), HintUnit::Millis);
+    /// let profile = ApiProfile::standard().hint_before(hint);
+    /// let mut headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("1"))]);
+    /// headers.insert(millis, HeaderValue::from_static("250"));
+    /// let asked = profile.server_delay(&headers, SystemTime::now());
+    /// assert_eq!(asked, Some(Duration::from_millis(250)));
+    /// ```
     #[must_use]
     pub fn hint_before(mut self, hint: DelayHint) -> Self {
         self.hints_before.push(hint);
@@ -193,14 +312,63 @@ impl ApiProfile {
     }
 
     /// Also read this field, on 4xx and 5xx: exactly `true` makes the response transient, exactly
-    /// `false` ends the request, whatever its status. Neither lifts method safety nor any limit.
+    /// `false` ends the request, whatever its status. Neither lifts method safety nor any limit. Of several
+    /// fields those added first are read first.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+    /// use reqwest_typed_retry::{
+    ///     ApiProfile, Attempt, Outcome, RetryPolicy, RetryReason, RetryableMethod, StopReason,
+    /// };
+    ///
+    /// let field = HeaderName::from_static("x-try-again");
+    /// let profile = ApiProfile::standard().verdict_field(field.clone());
+    /// let policy = RetryPolicy::builder().profile(profile).build()?;
+    /// let decide = |status, value| {
+    ///     let headers = HeaderMap::from_iter([(field.clone(), HeaderValue::from_static(value))]);
+    ///     let outcome = Outcome::response(status, &headers);
+    ///     let (class, now) = (RetryableMethod::Idempotent, SystemTime::now());
+    ///     policy.decide(&Attempt::new(1, class, &Method::GET, outcome, now), &mut rand::rng())
+    /// };
+    /// let yes = decide(StatusCode::NOT_FOUND, "true");
+    /// assert_eq!(yes.retry_reason(), Some(RetryReason::ServerDirective));
+    /// let no = decide(StatusCode::SERVICE_UNAVAILABLE, "false");
+    /// assert_eq!(no.stop_reason(), Some(StopReason::ServerRefused));
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     #[must_use]
     pub fn verdict_field(mut self, name: HeaderName) -> Self {
         self.verdict_fields.push(name);
         self
     }
 
-    /// These statuses are transient here, besides those of the policy.
+    /// These statuses are transient here, besides those of the policy, on this condition. With
+    /// [`WithHonouredKey`](StatusCondition::WithHonouredKey) it says, too, that the API
+    /// [honours](Self::honours_idempotency_keys) keys. A status below 400 is refused by
+    /// [`build`](crate::RetryPolicyBuilder::build).
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use http::{HeaderMap, Method, StatusCode};
+    /// use reqwest_typed_retry::{
+    ///     ApiProfile, Attempt, Outcome, RetryPolicy, RetryableMethod, StatusCondition,
+    /// };
+    ///
+    /// let profile =
+    ///     ApiProfile::standard().retry_statuses([StatusCode::LOCKED], StatusCondition::Always);
+    /// let policy = RetryPolicy::builder().profile(profile).build()?;
+    /// # let headers = HeaderMap::new();
+    /// let is_resent = |status| {
+    ///     let outcome = Outcome::response(status, &headers);
+    ///     let (class, now) = (RetryableMethod::Idempotent, SystemTime::now());
+    ///     let attempt = Attempt::new(1, class, &Method::GET, outcome, now);
+    ///     policy.decide(&attempt, &mut rand::rng()).delay().is_some()
+    /// };
+    /// assert!(is_resent(StatusCode::LOCKED) && is_resent(StatusCode::BAD_GATEWAY));
+    /// assert!(!is_resent(StatusCode::CONFLICT));
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     #[must_use]
     pub fn retry_statuses(
         mut self,
@@ -215,6 +383,16 @@ impl ApiProfile {
     /// By these statuses the API promises that it did not act, besides those of the policy: see
     /// [`not_processed_statuses`](crate::RetryPolicyBuilder::not_processed_statuses), which says what is
     /// needed for that to have an effect. They are not transient for that alone.
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reqwest_typed_retry::{ApiProfile, RetryPolicy};
+    ///
+    /// let profile = ApiProfile::standard().not_processed_statuses([StatusCode::TOO_MANY_REQUESTS]);
+    /// let policy = RetryPolicy::builder().profile(profile).build()?;
+    /// assert!(policy.not_processed_statuses().contains(StatusCode::TOO_MANY_REQUESTS));
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     #[must_use]
     pub fn not_processed_statuses(
         mut self,
@@ -225,7 +403,18 @@ impl ApiProfile {
     }
 
     /// The API honours idempotency keys: the same as
-    /// [`honour_idempotency_keys`](crate::RetryPolicyBuilder::honour_idempotency_keys) of a policy.
+    /// [`honour_idempotency_keys`](crate::RetryPolicyBuilder::honour_idempotency_keys) of a policy, which has
+    /// the last word.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::{ApiProfile, RetryPolicy};
+    ///
+    /// let profile = ApiProfile::standard().honours_idempotency_keys();
+    /// let builder = RetryPolicy::builder().profile(profile);
+    /// assert!(builder.clone().build()?.honours_idempotency_keys());
+    /// assert!(!builder.honour_idempotency_keys(false).build()?.honours_idempotency_keys());
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     #[must_use]
     pub fn honours_idempotency_keys(mut self) -> Self {
         self.honours_keys = true;
@@ -268,21 +457,22 @@ impl ApiProfile {
         listed.chain(self.not_processed_statuses.iter().copied()).collect()
     }
 
-    /// The delay that the server asked for. Zero, or a date in the past, is an answer: it says that
-    /// there is no minimum.
+    /// The delay that the server asked for, whatever the status of the response; `now` is the wall clock when
+    /// it arrived. Zero, or a date in the past, is an answer: it says that there is no minimum. What a policy
+    /// [makes of it](crate::ServerDelays) is in [`RetryPolicy::decide`](crate::RetryPolicy::decide).
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
-    /// use http::HeaderMap;
+    /// use http::{HeaderMap, HeaderValue};
     /// use reqwest_typed_retry::ApiProfile;
     ///
     /// let mut headers = HeaderMap::new();
-    /// headers.insert("RateLimit", r#""default";r=0;t=30"#.parse().unwrap());
-    /// let delay = ApiProfile::standard().server_delay(&headers, SystemTime::UNIX_EPOCH);
+    /// headers.insert("RateLimit", HeaderValue::from_static(r#""default";r=0;t=30"#));
+    /// let delay = ApiProfile::standard().server_delay(&headers, SystemTime::now());
     /// assert_eq!(delay, Some(Duration::from_secs(30)));
     ///
-    /// headers.insert("retry-after-ms", "250".parse().unwrap());
-    /// let delay = ApiProfile::azure().server_delay(&headers, SystemTime::UNIX_EPOCH);
+    /// headers.insert("retry-after-ms", HeaderValue::from_static("250"));
+    /// let delay = ApiProfile::azure().server_delay(&headers, SystemTime::now());
     /// assert_eq!(delay, Some(Duration::from_millis(250)));
     /// ```
     #[must_use]

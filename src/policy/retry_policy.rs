@@ -21,6 +21,25 @@ use super::{
 /// share their rules.
 ///
 /// The defaults are in [`constants`](super::constants), each with its reason.
+///
+/// ```
+/// use std::time::Duration;
+/// use http::{HeaderMap, Method};
+/// use reqwest_typed_retry::{RetryPolicy, RetryableMethod};
+///
+/// let policy = RetryPolicy::default();
+/// assert_eq!(policy.max_attempts().map(|max| max.get()), Some(3));
+/// assert_eq!((policy.attempt_timeout(), policy.head_timeout()), (None, None));
+/// assert_eq!(policy.deadline(), None);
+/// assert!(!policy.honours_idempotency_keys() && policy.not_processed_statuses().is_empty());
+/// let class = policy.method_class(&Method::GET, &HeaderMap::new());
+/// assert_eq!(class, RetryableMethod::Idempotent);
+///
+/// let hasty = policy.to_builder().deadline(Duration::from_secs(2)).build()?;
+/// assert_eq!(hasty.deadline(), Some(Duration::from_secs(2)));
+/// assert_eq!(hasty.max_attempts(), policy.max_attempts());
+/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct RetryPolicy {
     rules: Arc<Rules>,
@@ -88,8 +107,9 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The three numbers that matter most, and the defaults for the rest. This one backoff serves
-    /// every resend, those after a 429 too.
+    /// The three numbers that matter most, and the defaults for the rest. This one
+    /// [exponential](Backoff::exponential) backoff serves every resend, those after a 429 too. What it leaves
+    /// out, time limits above all, is in [`builder`](Self::builder).
     ///
     /// # Errors
     /// If `max_attempts` is 0, or `base_delay` is longer than `max_delay`.
@@ -98,8 +118,10 @@ impl RetryPolicy {
     /// use std::time::Duration;
     /// use reqwest_typed_retry::RetryPolicy;
     ///
-    /// assert!(RetryPolicy::new(5, Duration::from_millis(50), Duration::from_secs(2)).is_ok());
+    /// let policy = RetryPolicy::new(5, Duration::from_millis(50), Duration::from_secs(2))?;
+    /// assert_eq!(policy.max_attempts().map(|max| max.get()), Some(5));
     /// assert!(RetryPolicy::new(5, Duration::from_secs(2), Duration::from_millis(50)).is_err());
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
     /// ```
     pub fn new(
         max_attempts: u32,
@@ -114,18 +136,41 @@ impl RetryPolicy {
             .build()
     }
 
-    /// A policy that sends once and never again.
+    /// A policy that sends once and never again: the defaults, with one attempt.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use http::Method;
+    /// use reqwest_typed_retry::{
+    ///     Attempt, Fault, FaultKind, Outcome, RetryPolicy, RetryableMethod, StopReason,
+    /// };
+    ///
+    /// let outcome = Outcome::fault(Fault::unknown(FaultKind::Timeout));
+    /// let (class, now) = (RetryableMethod::Idempotent, SystemTime::now());
+    /// let attempt = Attempt::new(1, class, &Method::GET, outcome, now);
+    /// let decision = RetryPolicy::never().decide(&attempt, &mut rand::rng());
+    /// assert_eq!(decision.stop_reason(), Some(StopReason::AttemptsExhausted));
+    /// ```
     #[must_use]
     pub fn never() -> Self {
         Self::from_valid(Rules { max_attempts: Some(NonZeroU32::MIN), ..Rules::default() })
     }
 
     /// A builder that starts from the defaults.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_typed_retry::RetryPolicy;
+    ///
+    /// let policy = RetryPolicy::builder().attempt_timeout(Duration::from_secs(10)).build()?;
+    /// assert_eq!(policy.attempt_timeout(), Some(Duration::from_secs(10)));
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     pub fn builder() -> RetryPolicyBuilder {
         RetryPolicyBuilder::new(Rules::default())
     }
 
-    /// A builder that starts from this policy.
+    /// A builder that starts from this policy, its classifiers included; the policy stays as it is.
     pub fn to_builder(&self) -> RetryPolicyBuilder {
         RetryPolicyBuilder::new(Rules::clone(&self.rules))
     }
@@ -151,14 +196,16 @@ impl RetryPolicy {
         self.rules.max_attempts
     }
 
-    /// The longest that one attempt may take, up to the end of its body.
+    /// The longest that one attempt may take, up to the end of its body: see
+    /// [`attempt_timeout`](RetryPolicyBuilder::attempt_timeout) of the builder. `None`: no limit.
     #[must_use]
     #[inline]
     pub fn attempt_timeout(&self) -> Option<Duration> {
         self.rules.attempt_timeout
     }
 
-    /// The longest that one attempt may take up to the head of its response.
+    /// The longest that one attempt may take up to the head of its response: see
+    /// [`head_timeout`](RetryPolicyBuilder::head_timeout) of the builder. `None`: no limit.
     #[must_use]
     #[inline]
     pub fn head_timeout(&self) -> Option<Duration> {
@@ -166,7 +213,8 @@ impl RetryPolicy {
     }
 
     /// The longest that the whole request may take, up to the head of its last response, or to the end
-    /// of a body that is read inside the attempt.
+    /// of a body that is read inside the attempt: see [`deadline`](RetryPolicyBuilder::deadline) of the
+    /// builder. `None`: no limit.
     #[must_use]
     #[inline]
     pub fn deadline(&self) -> Option<Duration> {
@@ -186,8 +234,9 @@ impl RetryPolicy {
         !self.rules.classifiers.is_empty()
     }
 
-    /// The class of a request under this policy. Ask before the first send: later the fields may
-    /// have changed.
+    /// The class of a request under this policy: that of its method and its fields
+    /// ([`RetryableMethod::of`]), with what the policy [assumes](RetryPolicyBuilder::assume_idempotent). Ask
+    /// before the first send: later the fields may have changed.
     #[must_use]
     #[inline]
     pub fn method_class(&self, method: &Method, headers: &HeaderMap) -> RetryableMethod {
@@ -224,8 +273,26 @@ impl RetryPolicy {
     /// A new key for a request that should carry one and does not, with the field that it goes into.
     /// Once a logical request, before its class is asked for; randomness is an argument.
     ///
-    /// `None` where the policy makes no keys, for other methods than POST and PATCH, and wherever the
-    /// request has a field for keys already, an empty one too: what the caller set stays.
+    /// `None` where the policy [makes no keys](RetryPolicyBuilder::generate_idempotency_keys), for other
+    /// methods than POST and PATCH, and wherever the request has a field for keys already, an empty one too:
+    /// what the caller set stays.
+    ///
+    /// ```
+    /// use http::{HeaderMap, Method};
+    /// use rand::{SeedableRng, rngs::SmallRng};
+    /// use reqwest_typed_retry::{KeyFormat, RetryPolicy, RetryableMethod};
+    ///
+    /// let policy = RetryPolicy::builder().generate_idempotency_keys(KeyFormat::Quoted).build()?;
+    /// let mut rng = SmallRng::seed_from_u64(7); // seeded at random, outside of examples
+    /// let mut headers = HeaderMap::new();
+    /// if let Some((field, key)) = policy.new_idempotency_key(&Method::POST, &headers, &mut rng) {
+    ///     headers.insert(field, key.as_value().clone());
+    /// }
+    /// let class = policy.method_class(&Method::POST, &headers);
+    /// assert_eq!(class, RetryableMethod::IdempotentWithToken);
+    /// assert_eq!(policy.new_idempotency_key(&Method::POST, &headers, &mut rng), None);
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     #[must_use]
     pub fn new_idempotency_key<R: Rng + ?Sized>(
         &self,

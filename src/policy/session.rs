@@ -40,6 +40,30 @@ use super::{Attempt, Outcome, RetryDecision, RetryPolicy, RetryableMethod, StopR
 /// };
 /// assert_eq!((status, session.attempts(), waited.len()), (StatusCode::OK, 3, 2));
 /// ```
+///
+/// A stop, and what can be known before:
+///
+/// ```
+/// use std::time::SystemTime;
+/// use http::{HeaderMap, Method};
+/// use reqwest_typed_retry::{
+///     Fault, FaultKind, Outcome, RetryPolicy, RetrySession, RetryableMethod, StopReason,
+/// };
+///
+/// let policy = RetryPolicy::default();
+/// let class = policy.method_class(&Method::POST, &HeaderMap::new());
+/// let mut session = RetrySession::new(policy, class);
+/// assert_eq!((session.class(), session.attempts()), (RetryableMethod::NonIdempotent, 1));
+/// assert_eq!(session.policy().max_attempts().map(|max| max.get()), Some(3));
+/// // Only a proof could allow a resend, so without one the body need not be kept.
+/// assert!(session.may_resend(true) && !session.may_resend(false));
+///
+/// let outcome = Outcome::fault(Fault::unknown(FaultKind::Timeout));
+/// let attempt = session.attempt_ended(&Method::POST, outcome, SystemTime::now());
+/// let decision = session.decide(&attempt, &mut rand::rng());
+/// assert_eq!(decision.stop_reason(), Some(StopReason::NotIdempotent));
+/// assert!(!session.may_resend(true)); // it is final
+/// ```
 #[derive(Clone, Debug)]
 pub struct RetrySession {
     policy: RetryPolicy,
@@ -50,7 +74,8 @@ pub struct RetrySession {
 }
 
 impl RetrySession {
-    /// A session whose first attempt is about to be sent, or is on its way.
+    /// A session whose first attempt is about to be sent, or is on its way. `class` is that of
+    /// [`RetryPolicy::method_class`].
     #[must_use]
     pub fn new(policy: RetryPolicy, class: RetryableMethod) -> Self {
         Self { policy, class, attempts: 1, previous_delay: None, stopped: None }
@@ -80,13 +105,15 @@ impl RetrySession {
     }
 
     /// Whether a resend could follow the current attempt at all. Where it could not, the request need not be kept.
-    /// `provable`: whether the transport can prove that a request was not processed; `false` unless it is known to.
+    /// `provable`: whether the transport can prove that a request was not processed
+    /// ([`Attempt::with_not_processed`]); `false` unless it is known to.
     #[must_use]
     pub fn may_resend(&self, provable: bool) -> bool {
         self.stopped.is_none() && self.policy.may_resend(self.class, self.attempts, provable)
     }
 
-    /// The current attempt, now that it has ended; `now` is the wall clock.
+    /// The current attempt, now that it has ended; `now` is the wall clock. What else the driver knows it
+    /// adds: the time that has [passed](Attempt::with_elapsed) above all, if there is a deadline.
     #[must_use]
     pub fn attempt_ended<'a>(
         &self,

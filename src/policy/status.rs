@@ -17,6 +17,11 @@ const WORDS: usize = 15; // 100..=999, 64 codes a word: all that `StatusCode` ca
 /// assert!(set.contains(StatusCode::CONFLICT));
 /// assert!(!set.contains(StatusCode::TOO_EARLY));
 /// assert!(!set.contains(StatusCode::NOT_FOUND));
+///
+/// let own = StatusSet::from_iter([StatusCode::BAD_GATEWAY, StatusCode::LOCKED]);
+/// assert_eq!(own.iter().map(|status| status.as_u16()).collect::<Vec<_>>(), [423, 502]);
+/// assert_eq!(own, StatusSet::empty().with(StatusCode::LOCKED).with(StatusCode::BAD_GATEWAY));
+/// assert!(StatusSet::empty().is_empty() && !own.is_empty());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StatusSet {
@@ -60,18 +65,21 @@ impl StatusSet {
     /// lifts method safety. Not 525 and 526, which a wrong set-up of TLS brings, nor 527 and 530.
     ///
     /// ```
+    /// use http::StatusCode;
     /// use reqwest_typed_retry::{RetryPolicy, StatusSet};
     ///
     /// let statuses = StatusSet::transient().and(StatusSet::cloudflare());
+    /// let timeout = StatusCode::from_u16(522)?;
+    /// assert!(statuses.contains(timeout) && !StatusSet::transient().contains(timeout));
     /// let policy = RetryPolicy::builder().retry_statuses(statuses).build()?;
-    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn cloudflare() -> Self {
         (520..=524).filter_map(|code| StatusCode::from_u16(code).ok()).collect()
     }
 
-    /// This set and the other one.
+    /// All statuses of this set and of the other one.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         other.iter().fold(self, Self::with)

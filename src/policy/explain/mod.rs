@@ -20,8 +20,8 @@ use super::RetryPolicy;
 /// Which outcomes are sent again, for which requests; how long each wait is; which limits there are. The
 /// same policy gives the same text, so that it can be kept beside the code and compared in review.
 ///
-/// `{}` is plain text with at most 100 columns, but for a name that is longer, `{:#}` is Markdown, whose headings begin at level 3. Both
-/// end with a newline.
+/// `{}` is plain text with at most 100 columns, but for a name that is longer, `{:#}` is Markdown, whose
+/// headings begin at level 3. Both end with a newline.
 ///
 /// ```
 /// use reqwest_typed_retry::RetryPolicy;
@@ -55,6 +55,13 @@ impl RetryPolicy {
     /// What this policy comes to, to be read and reviewed: see [`Explanation`].
     ///
     /// Classifiers are counted and not called: what code would say can't be told.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::RetryPolicy;
+    ///
+    /// let text = RetryPolicy::default().explain().to_string();
+    /// assert!(text.contains("3 (the first send and 2 resends)"), "{text}");
+    /// ```
     pub fn explain(&self) -> Explanation {
         let classifiers = self.rules().classifiers.count();
         Explanation { policy: self.without_classifiers(), classifiers, provable: true }
