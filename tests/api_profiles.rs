@@ -179,7 +179,7 @@ fn promises_of_the_policy_and_of_the_profile_add_up() {
                 let class = RetryableMethod::NonIdempotent;
                 let attempt =
                     Attempt::new(1, class, &Method::POST, outcome, SystemTime::UNIX_EPOCH)
-                        .with_not_processed(proven);
+                        .with_sole_exchange(proven);
                 let decision = policy.decide(&attempt, &mut seeded_jitter(1));
                 let expected = proven && expected.contains(status);
                 assert_eq!(decision.delay().is_some(), expected, "{label}: {status}, {proven}");

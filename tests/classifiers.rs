@@ -222,11 +222,11 @@ fn a_rule_sees_the_attempt_as_its_driver_describes_it() {
     let bare = Attempt::new(2, RetryableMethod::Idempotent, &Method::PUT, outcome, now);
     let described = bare
         .with_target("api.test", "/orders/17")
-        .with_not_processed(true)
+        .with_sole_exchange(true)
         .with_elapsed(3 * SECOND)
         .with_previous_delay(Some(2 * SECOND))
         .with_deadline(Some(60 * SECOND));
-    for (attempt, target, not_processed, elapsed, [previous, deadline]) in [
+    for (attempt, target, is_sole_exchange, elapsed, [previous, deadline]) in [
         (bare, ("", ""), false, Duration::ZERO, [None, None]),
         (
             described,
@@ -241,7 +241,7 @@ fn a_rule_sees_the_attempt_as_its_driver_describes_it() {
             assert_eq!((seen.method(), seen.now()), (&Method::PUT, now));
             assert_eq!(seen.outcome().status(), Some(StatusCode::OK));
             assert_eq!((seen.host(), seen.path()), target);
-            assert_eq!((seen.not_processed(), seen.elapsed()), (not_processed, elapsed));
+            assert_eq!((seen.is_sole_exchange(), seen.elapsed()), (is_sole_exchange, elapsed));
             assert_eq!((seen.previous_delay(), seen.deadline()), (previous, deadline));
             Some(Verdict::Permanent)
         };

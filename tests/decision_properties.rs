@@ -68,7 +68,7 @@ impl Seen {
             .with_elapsed(self.elapsed)
             .with_deadline(self.deadline)
             .with_previous_delay(self.previous_delay)
-            .with_not_processed(self.not_processed)
+            .with_sole_exchange(self.not_processed)
     }
 }
 
@@ -253,7 +253,7 @@ proptest! {
                 .attempt_ended(&Method::POST, seen.end.outcome(), seen.now)
                 .with_elapsed(seen.elapsed)
                 .with_deadline(seen.deadline)
-                .with_not_processed(seen.not_processed);
+                .with_sole_exchange(seen.not_processed);
             prop_assert_eq!(attempt.number(), sends);
             let could_resend = session.may_resend(true);
             let decision = session.decide(&attempt, &mut seeded_jitter(seed));

@@ -109,7 +109,7 @@ impl Row<'_> {
         };
         let attempt = Attempt::new(self.attempt, class, &method, outcome, now)
             .with_elapsed(elapsed)
-            .with_not_processed(proven);
+            .with_sole_exchange(proven);
         policy.decide(&attempt, &mut seeded_jitter(seed))
     }
 

@@ -62,13 +62,13 @@ fn a_request_need_not_be_kept_exactly_where_no_outcome_would_send_it_again() {
             for (number, provable) in [(1, false), (1, true), (2, false), (2, true)] {
                 let resends = [busy, refused].into_iter().any(|outcome| {
                     let attempt = Attempt::new(number, class, &Method::POST, outcome, NOW)
-                        .with_not_processed(provable);
+                        .with_sole_exchange(provable);
                     policy.decide(&attempt, &mut seeded_jitter(1)).delay().is_some()
                 });
                 let mut session = RetrySession::new(policy.clone(), class);
                 for _ in 1..number {
                     let resent =
-                        session.attempt_ended(&Method::POST, refused, NOW).with_not_processed(true);
+                        session.attempt_ended(&Method::POST, refused, NOW).with_sole_exchange(true);
                     assert!(session.decide(&resent, &mut seeded_jitter(1)).delay().is_some());
                 }
                 let may = session.may_resend(provable);
@@ -109,7 +109,7 @@ fn a_stop_is_final_whatever_comes_after_it() {
     let refused = Outcome::fault(Fault::not_processed(FaultKind::Refused));
     let mut session = RetrySession::new(RetryPolicy::default(), RetryableMethod::Idempotent);
     for outcome in [not_found, refused] {
-        let attempt = session.attempt_ended(&Method::GET, outcome, NOW).with_not_processed(true);
+        let attempt = session.attempt_ended(&Method::GET, outcome, NOW).with_sole_exchange(true);
         let decision = session.decide(&attempt, &mut seeded_jitter(1));
         assert_eq!(decision.stop_reason(), Some(StopReason::Permanent), "{outcome:?}");
     }

@@ -131,7 +131,7 @@ fuzz_target!(|run: Run| {
             .attempt_ended(&method, outcome, now)
             .with_elapsed(elapsed)
             .with_deadline(deadline)
-            .with_not_processed(step.is_proven);
+            .with_sole_exchange(step.is_proven);
         let seen = Seen {
             number: sends,
             verb: run.verb,
@@ -198,7 +198,7 @@ fuzz_target!(|run: Run| {
     // Any number of an attempt.
     let refused = Fault::not_processed(FAULTS[1]);
     let attempt = Attempt::new(run.far, class, &method, Outcome::fault(refused), at(start))
-        .with_not_processed(true)
+        .with_sole_exchange(true)
         .with_previous_delay(previous);
     let far = policy.decide(&attempt, &mut seeded_jitter(1));
     if let Some(most) = run.policy.max_attempts() {

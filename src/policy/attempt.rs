@@ -150,7 +150,7 @@ impl fmt::Debug for Outcome<'_> {
 /// let outcome = Outcome::fault(Fault::not_processed(FaultKind::Connect));
 /// let attempt = Attempt::new(2, class, &Method::POST, outcome, now)
 ///     .with_target("api.test", "/orders")
-///     .with_not_processed(true)
+///     .with_sole_exchange(true)
 ///     .with_elapsed(secs(3))
 ///     .with_previous_delay(Some(secs(1)))
 ///     .with_deadline(Some(secs(10)));
@@ -159,7 +159,7 @@ impl fmt::Debug for Outcome<'_> {
 /// assert_eq!((attempt.host(), attempt.path()), ("api.test", "/orders"));
 /// assert_eq!((attempt.elapsed(), attempt.previous_delay()), (secs(3), Some(secs(1))));
 /// assert_eq!(attempt.deadline(), Some(secs(10)));
-/// assert_eq!((attempt.method(), attempt.not_processed()), (&Method::POST, true));
+/// assert_eq!((attempt.method(), attempt.is_sole_exchange()), (&Method::POST, true));
 /// assert_eq!(attempt.outcome().status(), None);
 ///
 /// // No connection came about, which is proven: this POST may be sent again.
@@ -174,7 +174,7 @@ pub struct Attempt<'a> {
     now: SystemTime,
     host: &'a str,
     path: &'a str,
-    not_processed: bool,
+    is_sole_exchange: bool,
     elapsed: Duration,
     previous_delay: Option<Duration>,
     deadline: Option<Duration>,
@@ -201,7 +201,7 @@ impl<'a> Attempt<'a> {
             now,
             host: "",
             path: "",
-            not_processed: false,
+            is_sole_exchange: false,
             elapsed: Duration::ZERO,
             previous_delay: None,
             deadline: None,
@@ -248,7 +248,7 @@ impl<'a> Attempt<'a> {
     /// let decide = |fault, proven| {
     ///     let (class, outcome) = (RetryableMethod::NonIdempotent, Outcome::fault(fault));
     ///     let attempt = Attempt::new(1, class, &Method::POST, outcome, SystemTime::now());
-    ///     RetryPolicy::default().decide(&attempt.with_not_processed(proven), &mut rand::rng())
+    ///     RetryPolicy::default().decide(&attempt.with_sole_exchange(proven), &mut rand::rng())
     /// };
     /// let refused = Fault::not_processed(FaultKind::Connect);
     /// assert_eq!(decide(refused, false).stop_reason(), Some(StopReason::NotIdempotent));
@@ -259,8 +259,8 @@ impl<'a> Attempt<'a> {
     /// ```
     #[must_use]
     #[inline]
-    pub const fn with_not_processed(mut self, not_processed: bool) -> Self {
-        self.not_processed = not_processed;
+    pub const fn with_sole_exchange(mut self, is_sole: bool) -> Self {
+        self.is_sole_exchange = is_sole;
         self
     }
 
@@ -353,11 +353,11 @@ impl<'a> Attempt<'a> {
         self.path
     }
 
-    /// Whether its outcome is proven to be that of its only exchange: see
-    /// [`with_not_processed`](Self::with_not_processed).
+    /// Whether its outcome is known to be that of its only exchange: see
+    /// [`with_sole_exchange`](Self::with_sole_exchange).
     #[must_use]
-    pub const fn not_processed(&self) -> bool {
-        self.not_processed
+    pub const fn is_sole_exchange(&self) -> bool {
+        self.is_sole_exchange
     }
 
     /// The time since the logical request began.
@@ -388,7 +388,7 @@ impl fmt::Debug for Attempt<'_> {
             .field("outcome", &self.outcome)
             .field("now", &self.now)
             .field("host", &self.host)
-            .field("not_processed", &self.not_processed)
+            .field("is_sole_exchange", &self.is_sole_exchange)
             .field("elapsed", &self.elapsed)
             .field("previous_delay", &self.previous_delay)
             .field("deadline", &self.deadline)

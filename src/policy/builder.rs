@@ -212,7 +212,7 @@ impl RetryPolicyBuilder {
     /// let attempt = Attempt::new(1, class, &Method::POST, throttled, now);
     /// let decide = |attempt| policy.decide(&attempt, &mut rand::rng());
     /// assert_eq!(decide(attempt).stop_reason(), Some(StopReason::NotIdempotent));
-    /// assert_eq!(decide(attempt.with_not_processed(true)).stop_reason(), None);
+    /// assert_eq!(decide(attempt.with_sole_exchange(true)).stop_reason(), None);
     /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
     /// ```
     pub fn not_processed_statuses(mut self, statuses: StatusSet) -> Self {

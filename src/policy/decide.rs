@@ -151,7 +151,7 @@ impl RetryPolicy {
     /// server acted on it. So the outcome must say "not processed" *and* there must be positive
     /// evidence that this outcome is the end of the only exchange of the attempt.
     pub(crate) fn proves_not_processed(&self, attempt: &Attempt<'_>) -> bool {
-        attempt.not_processed()
+        attempt.is_sole_exchange()
             && match attempt.outcome() {
                 Outcome::Response { status, .. } => self.not_processed_statuses().contains(status),
                 Outcome::Fault { fault, .. } => fault.delivery() == Delivery::NotProcessed,

@@ -1,5 +1,6 @@
 //! One field by which an API says when to send again, and the unit of its value.
 
+use std::fmt;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
@@ -65,7 +66,7 @@ pub struct DelayHint {
 /// assert_eq!(read(HintUnit::EpochMillis, "20"), Some(20));
 /// assert_eq!(read(HintUnit::Rfc3339, "1970-01-01T00:00:20Z"), Some(20_000));
 ///
-/// assert_eq!(HintUnit::Rfc3339.as_str(), "rfc3339");
+/// assert_eq!((HintUnit::Rfc3339.as_str(), HintUnit::Seconds.to_string().as_str()), ("rfc3339", "seconds"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -130,6 +131,12 @@ impl HintUnit {
             Self::Rfc3339 => Some(rfc3339::parse(value)?.saturating_sub(sent)),
             Self::GoDuration => go_duration(value),
         }
+    }
+}
+
+impl fmt::Display for HintUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

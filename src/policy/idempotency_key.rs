@@ -15,7 +15,7 @@ use super::PolicyError;
 /// let value = |format| IdempotencyKey::new("order-17", format).map(|key| key.as_value().clone());
 /// assert_eq!(value(KeyFormat::Quoted)?, "\"order-17\"");
 /// assert_eq!(value(KeyFormat::Bare)?, "order-17");
-/// assert_eq!(KeyFormat::Bare.as_str(), "bare");
+/// assert_eq!((KeyFormat::Bare.as_str(), KeyFormat::Quoted.to_string().as_str()), ("bare", "quoted"));
 /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +36,12 @@ impl KeyFormat {
             Self::Quoted => "quoted",
             Self::Bare => "bare",
         }
+    }
+}
+
+impl fmt::Display for KeyFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -33,7 +33,7 @@ pub enum RetryableMethod {
     /// policy says that the server [honours](crate::RetryPolicy::honours_idempotency_keys) keys.
     IdempotentWithToken,
     /// Everything else, unknown methods included. It is sent again only where it is
-    /// [proven](crate::Attempt::with_not_processed) that the server did not act.
+    /// proven that the server did not act: see [`Attempt::with_sole_exchange`](crate::Attempt::with_sole_exchange).
     NonIdempotent,
 }
 

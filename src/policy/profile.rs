@@ -109,7 +109,7 @@ impl ApiProfile {
         [
             ("standard", Self::standard()),
             ("openai", Self::openai()),
-            ("anthropic", Self::openai()),
+            ("anthropic", Self::anthropic()),
             ("azure", Self::azure()),
             ("stripe", Self::stripe()),
             ("github", Self::github()),
@@ -182,6 +182,18 @@ impl ApiProfile {
             .hint_before(millis("retry-after-ms"))
             .verdict_field(HeaderName::from_static("x-should-retry"))
             .retry_statuses(overloaded, StatusCondition::Always)
+    }
+
+    /// That of [`openai`](Self::openai), which knows the fields of both.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::ApiProfile;
+    ///
+    /// assert_eq!(ApiProfile::anthropic(), ApiProfile::openai());
+    /// ```
+    #[must_use]
+    pub fn anthropic() -> Self {
+        Self::openai()
     }
 
     /// Azure: `retry-after-ms`, then `x-ms-retry-after-ms`, then the standard fields. Source: the Azure

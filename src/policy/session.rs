@@ -106,7 +106,7 @@ impl RetrySession {
 
     /// Whether a resend could follow the current attempt at all. Where it could not, the request need not be kept.
     /// `provable`: whether the transport can prove that a request was not processed
-    /// ([`Attempt::with_not_processed`]); `false` unless it is known to.
+    /// ([`Attempt::with_sole_exchange`]); `false` unless it is known to.
     #[must_use]
     pub fn may_resend(&self, provable: bool) -> bool {
         self.stopped.is_none() && self.policy.may_resend(self.class, self.attempts, provable)

@@ -158,7 +158,7 @@ impl HintCase {
         let (method, headers) = (self.method(), self.headers());
         let outcome = Outcome::response(self.status(), &headers);
         let attempt =
-            Attempt::new(1, class, &method, outcome, instant(&self.now)).with_not_processed(proven);
+            Attempt::new(1, class, &method, outcome, instant(&self.now)).with_sole_exchange(proven);
         policy.decide(&attempt, &mut seeded_jitter(1))
     }
 

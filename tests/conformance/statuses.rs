@@ -48,7 +48,7 @@ impl StatusCase {
         let fields = HeaderMap::from_iter(fields);
         let outcome = Outcome::response(self.status(), &fields);
         let attempt = Attempt::new(1, class, method, outcome, SystemTime::UNIX_EPOCH)
-            .with_not_processed(answer.proven);
+            .with_sole_exchange(answer.proven);
         policy.decide(&attempt, &mut seeded_jitter(1))
     }
 }

@@ -367,7 +367,7 @@ fn assert_agrees(
     is_proven: bool,
 ) {
     let attempt = Attempt::new(1, class, &Method::GET, outcome, SystemTime::UNIX_EPOCH)
-        .with_not_processed(is_proven);
+        .with_sole_exchange(is_proven);
     let decision = policy.decide(&attempt, &mut seeded_jitter(7));
     let expected = match cell {
         "resend" => None,

@@ -102,7 +102,7 @@ proptest! {
             let decide = |class, method: Method| {
                 let outcome = Outcome::response(status, &headers);
                 let attempt = Attempt::new(1, class, &method, outcome, at(now))
-                    .with_not_processed(proven);
+                    .with_sole_exchange(proven);
                 policy.decide(&attempt, &mut seeded_jitter(seed))
             };
             let get = decide(RetryableMethod::Idempotent, Method::GET);

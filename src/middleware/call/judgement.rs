@@ -72,7 +72,7 @@ impl Call<'_> {
         let attempt = session
             .attempt_ended(&self.method, outcome, now)
             .with_target(host, path)
-            .with_not_processed(self.provable && ended.exchanges.vouch_for(&outcome))
+            .with_sole_exchange(self.provable && ended.exchanges.vouch_for(&outcome))
             .with_elapsed(elapsed)
             .with_deadline(deadline);
         let not_processed = session.policy().proves_not_processed(&attempt);

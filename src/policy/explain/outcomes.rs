@@ -160,7 +160,7 @@ impl<'a> Outcomes<'a> {
         let ask = |class, outcome, is_proven| {
             // No rule looks at the method itself, nor here at the clock.
             let attempt = Attempt::new(1, class, &Method::GET, outcome, SystemTime::UNIX_EPOCH)
-                .with_not_processed(is_proven);
+                .with_sole_exchange(is_proven);
             self.policy.judge(&attempt)
         };
         let cell = |class: &RetryableMethod| {
