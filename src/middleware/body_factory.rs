@@ -14,13 +14,39 @@ use super::{BoxFuture, RetryError};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A request body made for one attempt, with the fields that depend on it.
+/// A request body made for one attempt, with the fields that depend on it: what a
+/// [body factory](crate::RetryRequestExt::body_factory) makes.
 ///
 /// ```
-/// use reqwest_typed_retry::ReplayBody;
+/// use http::HeaderValue;
+/// use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::RetryMiddleware;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{ReplayBody, RetryRequestExt as _};
 ///
-/// let known = ReplayBody::new("bytes, whose length is known");
-/// let stream = ReplayBody::new(reqwest::Body::wrap(String::from("any body"))).with_length(8);
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::new([Reply::connect_error(), Reply::status(StatusCode::OK)]);
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::default())
+/// #     .with(network.clone())
+/// #     .build();
+/// let upload = client.put("http://api.test/table").body_factory(|| async {
+///     let stream = reqwest::Body::wrap(String::from("a,b\n")); // any `http_body::Body`
+///     let csv = HeaderValue::from_static("text/csv");
+///     Ok(ReplayBody::new(stream).with_length(4).with_field(CONTENT_TYPE, csv))
+/// });
+/// assert_eq!(upload.send().await?.status(), StatusCode::OK);
+/// // The first attempt failed, and both had it all.
+/// for sent in network.received() {
+///     assert!(sent.body.is_none()); // a stream, which can't be copied
+///     assert_eq!(sent.headers[CONTENT_LENGTH], "4");
+///     assert_eq!(sent.headers[CONTENT_TYPE], "text/csv");
+/// }
+/// # assert_eq!(network.received().len(), 2);
+/// # Ok(()) }
 /// ```
 #[must_use]
 pub struct ReplayBody {
@@ -66,15 +92,29 @@ impl fmt::Debug for ReplayBody {
 ///
 /// ```
 /// use reqwest::multipart::{Form, Part};
-/// use reqwest_middleware::RequestBuilder;
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::RetryMiddleware;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
 /// use reqwest_typed_retry::{ReplayBody, RetryRequestExt as _};
 ///
-/// fn with_report(request: RequestBuilder) -> RequestBuilder {
-///     request.body_factory(|| async {
-///         let form = Form::new().text("kind", "report").part("file", Part::bytes(b"data".as_slice()));
-///         Ok(ReplayBody::try_from(form)?)
-///     })
-/// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::new([Reply::connect_error(), Reply::status(StatusCode::OK)]);
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::default())
+/// #     .with(network.clone())
+/// #     .build();
+/// let upload = client.put("http://api.test/reports/17").body_factory(|| async {
+///     let form = Form::new().text("kind", "report").part("file", Part::bytes(b"data".as_slice()));
+///     Ok(ReplayBody::try_from(form)?)
+/// });
+/// assert_eq!(upload.send().await?.status(), StatusCode::OK);
+/// let sent = network.received();
+/// let type_of = |attempt: usize| sent[attempt].headers["content-type"].to_str();
+/// assert!(type_of(0)?.starts_with("multipart/form-data; boundary="));
+/// assert_ne!(type_of(0)?, type_of(1)?); // a boundary of its own
+/// # Ok(()) }
 /// ```
 #[cfg(feature = "multipart")]
 #[cfg_attr(docsrs, doc(cfg(feature = "multipart")))]

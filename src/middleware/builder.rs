@@ -14,7 +14,70 @@ use crate::origin::{Cooldown, RetryBudget};
 use crate::policy::{PolicyError, RetryPolicy, RetryPolicyBuilder, has_a_meaning};
 use crate::time::WallClock;
 
-/// Builds a [`RetryMiddleware`].
+/// Builds a [`RetryMiddleware`]: what a client does besides its policy. All defaults in one table are on
+/// the page of the [crate](crate#defaults).
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_middleware::ClientBuilder;
+/// use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{
+///     Cooldown, DrainLimits, Endpoint, RetryBudget, RetryErrorExt as _, RetryMiddleware, RetryPolicy,
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let budget = RetryBudget::default(); // for all clients of this process
+/// let policy = RetryPolicy::builder().max_attempts(3).deadline(Duration::from_secs(30)).build()?;
+/// let once = Endpoint::named("health").path("/health").policy(RetryPolicy::never()).build()?;
+/// let retry = RetryMiddleware::builder(policy)
+///     .endpoint(once)
+///     .budget(budget.clone())
+///     .cooldown(Cooldown::by_origin())
+///     .drain(DrainLimits::none())
+///     .wrap_errors()
+///     .build()?;
+///
+/// let network = Script::always(Reply::connect_error());
+/// let client =
+///     ClientBuilder::new(reqwest::Client::new()).with(retry).with(network.clone()).build();
+/// let error = client.get("http://api.test/orders").send().await.unwrap_err();
+/// assert_eq!(error.retry_error().map(|ours| ours.attempts()), Some(3));
+/// assert_eq!(budget.level(&"http://api.test/".parse()?), 98.0); // of 100: two resends
+/// assert!(client.get("http://api.test/health").send().await.is_err());
+/// assert_eq!(network.received().len(), 3 + 1);
+/// # Ok(()) }
+/// ```
+///
+/// What a test sets:
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use reqwest::StatusCode;
+/// use reqwest_middleware::ClientBuilder;
+/// use reqwest_typed_retry::test_util::{Reply, Script, TestClock, seeded_jitter};
+/// use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = TestClock::new(SystemTime::UNIX_EPOCH);
+/// let retry = RetryMiddleware::builder(RetryPolicy::default())
+///     .wall_clock(clock.reader())
+///     .generator(seeded_jitter(7))
+///     .without_budget() // the tests share the client
+///     .build()?;
+/// let network = Script::new([
+///     Reply::status(StatusCode::SERVICE_UNAVAILABLE)
+///         .header("retry-after", "Thu, 01 Jan 1970 00:00:20 GMT"),
+///     Reply::status(StatusCode::OK),
+/// ]);
+/// let client =
+///     ClientBuilder::new(reqwest::Client::new()).with(retry).with(network.clone()).build();
+/// client.get("http://api.test/").send().await?;
+/// let waited = network.received()[1].at;
+/// assert!(waited >= Duration::from_secs(20), "{waited:?}");
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use]
 pub struct RetryMiddlewareBuilder {
@@ -63,6 +126,7 @@ impl RetryMiddlewareBuilder {
     ///         })
     ///     })?
     ///     .build()?;
+    /// assert!(format!("{retry:?}").contains("classifiers: 1"));
     /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
     /// ```
     ///
@@ -82,22 +146,22 @@ impl RetryMiddlewareBuilder {
         Ok(self)
     }
 
-    /// Rules of their own for some requests, if no endpoint that was added before matches them. **Default**:
-    /// none, so that the client's rules hold for all.
+    /// Rules of their own for some requests, if no endpoint that was added before matches them: see
+    /// [`Endpoint`]. **Default**: none, so that the client's rules hold for all.
     pub fn endpoint(mut self, endpoint: Endpoint) -> Self {
         self.endpoints.add(endpoint);
         self
     }
 
     /// The proof of the client that this middleware is for: lifts method safety where a request is
-    /// proven not to have been processed. **Default**: none, so that nothing lifts it.
+    /// proven not to have been processed. See [`DeliveryProof`]. **Default**: none, so that nothing lifts it.
     pub fn delivery_proof(mut self, proof: DeliveryProof) -> Self {
         self.proof = Some(proof);
         self
     }
 
-    /// The budget of the resends, for this client or shared with others. **Default**: one of its own, of
-    /// 100 tokens for each origin.
+    /// The budget of the resends, for this client or shared with others: see [`RetryBudget`]. **Default**: one
+    /// of its own, of 100 tokens for each origin.
     pub fn budget(mut self, budget: RetryBudget) -> Self {
         self.budget = Some(budget);
         self
@@ -116,7 +180,8 @@ impl RetryMiddlewareBuilder {
         self
     }
 
-    /// How much of a response that is not handed out is read. **Default**: 64 KiB, one second.
+    /// How much of a response that is not handed out is read: see [`DrainLimits`]. **Default**: 64 KiB, one
+    /// second.
     pub fn drain(mut self, limits: DrainLimits) -> Self {
         self.drain = limits;
         self
@@ -129,6 +194,25 @@ impl RetryMiddlewareBuilder {
     ///
     /// Memory: up to `limit` bytes for each call in flight, and up to twice that where the length is not
     /// known before.
+    ///
+    /// ```
+    /// # use reqwest::StatusCode;
+    /// # use reqwest_middleware::ClientBuilder;
+    /// # use reqwest_typed_retry::test_util::{Reply, Script};
+    /// # use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let retry = RetryMiddleware::builder(RetryPolicy::default()).buffer_body(64 * 1024).build()?;
+    /// // The first answer ends in the middle.
+    /// let network = Script::new([
+    ///     Reply::status(StatusCode::OK).body("one, tw").cut(),
+    ///     Reply::status(StatusCode::OK).body("one, two, three"),
+    /// ]);
+    /// let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(network).build();
+    /// let text = client.get("http://api.test/").send().await?.text().await?;
+    /// assert_eq!(text, "one, two, three");
+    /// # Ok(()) }
+    /// ```
     pub fn buffer_body(mut self, limit: u64) -> Self {
         self.buffer_body = (limit > 0).then_some(limit);
         self
@@ -148,32 +232,74 @@ impl RetryMiddlewareBuilder {
     ///
     /// ```
     /// use http::HeaderName;
-    /// use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
-    ///
+    /// # use reqwest::StatusCode;
+    /// # use reqwest_middleware::ClientBuilder;
+    /// # use reqwest_typed_retry::test_util::{Reply, Script};
+    /// # use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let retry = RetryMiddleware::builder(RetryPolicy::default())
     ///     .attempt_header(HeaderName::from_static("x-attempt"))
     ///     .build()?;
-    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// let network = Script::new([Reply::connect_error(), Reply::status(StatusCode::OK)]);
+    /// let client =
+    ///     ClientBuilder::new(reqwest::Client::new()).with(retry).with(network.clone()).build();
+    /// client.get("http://api.test/").send().await?;
+    /// let sent = network.received();
+    /// assert_eq!(sent[0].headers["x-attempt"], "1");
+    /// assert_eq!(sent[1].headers["x-attempt"], "2");
+    /// # Ok(()) }
     /// ```
     pub fn attempt_header(mut self, name: HeaderName) -> Self {
         self.attempt_header = Some(name);
         self
     }
 
-    /// Tells this observer what is done, too: after those that were added before. **Default**: none besides
-    /// the events of the feature `tracing`.
+    /// Tells this observer what is done, too: after those that were added before. See [`RetryObserver`] for
+    /// all that it is told. **Default**: none besides the events of the feature `tracing`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// # use reqwest_middleware::ClientBuilder;
+    /// # use reqwest_typed_retry::test_util::{Reply, Script};
+    /// use reqwest_typed_retry::{AttemptRecord, ObservedCall, RetryMiddleware, RetryObserver, RetryPolicy};
+    ///
+    /// #[derive(Default)]
+    /// struct Resends(AtomicU64);
+    ///
+    /// impl RetryObserver for Resends {
+    ///     fn resending(&self, _call: &ObservedCall<'_>, _attempt: &AttemptRecord) {
+    ///         self.0.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let resends = Arc::new(Resends::default()); // to be read later
+    /// let retry = RetryMiddleware::builder(RetryPolicy::default()).observer(resends.clone()).build()?;
+    /// # let client = ClientBuilder::new(reqwest::Client::new())
+    /// #     .with(retry)
+    /// #     .with(Script::always(Reply::connect_error()))
+    /// #     .build();
+    /// assert!(client.get("http://api.test/").send().await.is_err()); // nothing connects
+    /// assert_eq!(resends.0.load(Ordering::Relaxed), 2);
+    /// # Ok(()) }
+    /// ```
     pub fn observer(mut self, observer: impl RetryObserver) -> Self {
         self.observers.add(observer);
         self
     }
 
-    /// The clock against which HTTP dates are read. **Default**: the system's.
+    /// The clock against which the dates in a response are read where its own `Date` does not serve, and which
+    /// classifiers see. **Default**: the system's.
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.wall_clock = WallClock::new(now);
         self
     }
 
-    /// The generator behind jitter. **Default**: the thread's own, `rand::rng()`.
+    /// The generator behind jitter; idempotency keys are not drawn from it. **Default**: the thread's own,
+    /// `rand::rng()`.
     pub fn generator(mut self, rng: impl Rng + Send + 'static) -> Self {
         self.generator = Generator::new(rng);
         self
@@ -189,6 +315,20 @@ impl RetryMiddlewareBuilder {
     /// - If two endpoints have the same name.
     /// - If the [`attempt_header`](Self::attempt_header) is a field for idempotency keys, or one that requests
     ///   have anyway.
+    ///
+    /// ```
+    /// use reqwest::StatusCode;
+    /// use reqwest_typed_retry::{DeliveryProof, RetryMiddleware, RetryPolicy, StatusSet};
+    ///
+    /// let statuses = StatusSet::empty().with(StatusCode::TOO_MANY_REQUESTS);
+    /// let policy = RetryPolicy::builder().not_processed_statuses(statuses).build()?;
+    /// let error = RetryMiddleware::builder(policy.clone()).build().unwrap_err();
+    /// assert_eq!(error.setting(), "not_processed_statuses");
+    ///
+    /// let (http, proof) = DeliveryProof::build(reqwest::Client::builder())?;
+    /// assert!(RetryMiddleware::builder(policy).delivery_proof(proof).build().is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn build(self) -> Result<RetryMiddleware, PolicyError> {
         self.endpoints.check()?;
         self.check_proof(&self.policy)?;

@@ -32,6 +32,11 @@ use crate::time;
 ///
 /// let drain = DrainLimits::new(256 * 1024, Duration::from_secs(2));
 /// let retry = RetryMiddleware::builder(RetryPolicy::default()).drain(drain).build()?;
+/// let rules = retry.explain().to_string();
+/// assert!(rules.contains("read up to 262144 bytes, for at most 2s of the wait"), "{rules}");
+///
+/// assert_eq!(DrainLimits::default(), DrainLimits::new(64 * 1024, Duration::from_secs(1)));
+/// assert_eq!(DrainLimits::none().to_string(), "dropped unread");
 /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +46,8 @@ pub struct DrainLimits {
 }
 
 impl DrainLimits {
-    /// At most so many bytes of a body, during at most so much of the wait.
+    /// At most this many bytes of a body, during at most this much of the wait. With 0 bytes every response is
+    /// dropped unread.
     #[must_use]
     pub const fn new(bytes: u64, time: Duration) -> Self {
         Self { bytes, time }

@@ -20,6 +20,94 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// [`reqwest_middleware::Error`] does: there `{}` or `{:#?}` shows ours alone.
 ///
 /// It comes inside [`reqwest_middleware::Error::Middleware`]; [`RetryErrorExt::retry_error`] finds it there.
+///
+/// ```
+/// # use std::time::Duration;
+/// use http::Method;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// # use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+/// use reqwest_typed_retry::{RetryErrorExt as _, StopReason};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let policy = RetryPolicy::builder().deadline(Duration::from_secs(10)).build()?;
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::new(policy))
+/// #     .with(Script::always(Reply::hang()))
+/// #     .build();
+/// // Of a client with a deadline of 10 s, whose server never answers.
+/// let error = client.get("http://api.test/orders?token=secret").send().await.unwrap_err();
+/// let ours = error.retry_error().ok_or("an error of the retry layer's own")?;
+/// assert!(ours.is_deadline() && ours.is_timeout());
+/// assert_eq!((ours.attempts(), ours.elapsed().as_secs()), (1, 10));
+/// assert_eq!(ours.stop_reason(), Some(StopReason::DeadlinePassed));
+/// assert_eq!((ours.method(), ours.origin()), (Some(&Method::GET), Some("http://api.test")));
+/// assert_eq!(
+///     ours.to_string(),
+///     "the deadline passed (GET http://api.test, attempts: 1, stop: deadline_passed)"
+/// );
+/// # Ok(()) }
+/// ```
+///
+/// What it can be:
+///
+/// ```
+/// # use std::time::Duration;
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// # use reqwest_typed_retry::{
+/// #     Cooldown, RetryErrorExt as _, RetryMiddleware, RetryPolicy, RetryRequestExt as _, RetryScope,
+/// # };
+/// # use tokio_util::sync::CancellationToken;
+/// use reqwest_typed_retry::RetryError;
+///
+/// fn what(error: &RetryError) -> &'static str {
+///     match error {
+///         error if error.is_body() => "the body factory failed",
+///         error if error.is_closed() => "the server asked for quiet, and a cooldown kept to it",
+///         error if error.is_cancelled() => "cancelled",
+///         error if error.is_deadline() => "too slow: the deadline passed",
+///         error if error.is_timeout() => "too slow: an attempt took too long",
+///         _ => "the last error, wrapped", // by `wrap_errors`
+///     }
+/// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::answering(|request| match request.url.path() {
+/// #     "/busy" => Reply::status(StatusCode::TOO_MANY_REQUESTS).header("retry-after", 50),
+/// #     "/down" => Reply::connect_error(),
+/// #     _ => Reply::hang(),
+/// # });
+/// # let policy = RetryPolicy::builder()
+/// #     .head_timeout(Duration::from_secs(2))
+/// #     .deadline(Duration::from_secs(5))
+/// #     .build()?;
+/// # let retry = RetryMiddleware::builder(policy).cooldown(Cooldown::by_origin()).wrap_errors();
+/// # let client: ClientWithMiddleware = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(retry.build()?)
+/// #     .with(network)
+/// #     .build();
+/// # let said = |result: reqwest_middleware::Result<reqwest::Response>| {
+/// #     result.unwrap_err().retry_error().map(what)
+/// # };
+/// # let made = client.put("http://a.test/").body_factory(|| async { Err("no such file".into()) });
+/// # assert_eq!(said(made.send().await), Some("the body factory failed"));
+/// # assert_eq!(client.get("http://busy.test/busy").send().await?.status(), 429);
+/// # let closed = client.get("http://busy.test/busy").send().await;
+/// # assert_eq!(said(closed), Some("the server asked for quiet, and a cooldown kept to it"));
+/// # let token = CancellationToken::new();
+/// # token.cancel();
+/// # let gone = RetryScope::new().cancel_on(token).run(client.get("http://a.test/").send()).await;
+/// # assert_eq!(said(gone), Some("cancelled"));
+/// # assert_eq!(said(client.get("http://a.test/").send().await), Some("too slow: the deadline passed"));
+/// # let once = client.get("http://a.test/").no_retry().send().await;
+/// # assert_eq!(said(once), Some("too slow: an attempt took too long"));
+/// let down = client.get("http://api.test/down").send().await.unwrap_err();
+/// assert_eq!(down.retry_error().map(what), Some("the last error, wrapped"));
+/// # Ok(()) }
+/// ```
 pub struct RetryError {
     cause: Cause,
     call: Option<FailedCall>,
@@ -144,7 +232,8 @@ impl RetryError {
         matches!(self.cause, Cause::Cancelled)
     }
 
-    /// How many times the request was sent, or was about to be.
+    /// How many times the request was sent, or was about to be; 0 if the call ended before its first attempt. Of
+    /// a [`SharedSession`](crate::SharedSession), over all of its requests.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.call.as_ref().map_or(0, |call| call.attempts)
@@ -162,13 +251,14 @@ impl RetryError {
         self.call.as_ref().map(|call| call.stop_reason)
     }
 
-    /// The method of the request.
+    /// The method of the request. `None` only as long as the call goes on.
     #[must_use]
     pub fn method(&self) -> Option<&Method> {
         self.call.as_ref().map(|call| &call.method)
     }
 
-    /// Scheme, host and port of the request as the caller made it.
+    /// Scheme, host and port of the request as the caller made it. `None` for a scheme that has no origin, and as
+    /// long as the call goes on.
     #[must_use]
     pub fn origin(&self) -> Option<&str> {
         self.call.as_ref()?.origin.as_deref()
@@ -225,19 +315,48 @@ impl From<RetryError> for reqwest_middleware::Error {
 /// [`reqwest_middleware::Error`] first, by `downcast_ref`.
 ///
 /// ```
+/// # use std::time::Duration;
+/// # use reqwest_middleware::ClientBuilder;
 /// use reqwest_middleware::Error;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// # use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
 /// use reqwest_typed_retry::RetryErrorExt as _;
 ///
 /// fn explain(error: &Error) -> &'static str {
 ///     match error.retry_error() {
 ///         Some(ours) if ours.is_cancelled() => "cancelled",
 ///         _ if error.timed_out() => "too slow",
+///         _ if error.reqwest().is_some_and(reqwest::Error::is_connect) => "not reached",
 ///         _ => "failed",
 ///     }
 /// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::answering(|request| match request.url.path() {
+/// #     "/slow" => Reply::hang(),
+/// #     "/down" => Reply::connect_error(),
+/// #     _ => Reply::error(|| Error::middleware(std::io::Error::other("no token"))),
+/// # });
+/// # let policy = RetryPolicy::builder().attempt_timeout(Duration::from_secs(10)).build()?;
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::new(policy))
+/// #     .with(network)
+/// #     .build();
+/// let paths = ["/slow", "/down", "/unauthorised"];
+/// let mut explained = Vec::new();
+/// for path in paths {
+///     let error = client.get(format!("http://api.test{path}")).send().await.unwrap_err();
+///     explained.push(explain(&error));
+///     // Out of a box, or out of an `anyhow::Error`:
+///     let boxed: Box<dyn std::error::Error> = error.into();
+///     assert!(boxed.downcast_ref::<Error>().is_some());
+/// }
+/// assert_eq!(explained, ["too slow", "not reached", "failed"]);
+/// # Ok(()) }
 /// ```
 pub trait RetryErrorExt: sealed::Sealed {
-    /// The error of the retry layer's own, if it is one.
+    /// The error of the retry layer's own, if it is one, or one that it
+    /// [wrapped](crate::RetryMiddlewareBuilder::wrap_errors).
     fn retry_error(&self) -> Option<&RetryError>;
 
     /// Whether a time limit passed: one of the retry layer's, or one of reqwest's, a connect timeout

@@ -40,6 +40,14 @@ struct Part {
 
 impl RetryMiddleware {
     /// All rules of the client, to be read and reviewed: see [`ClientExplanation`].
+    ///
+    /// ```
+    /// use reqwest_typed_retry::RetryMiddleware;
+    ///
+    /// // As Markdown. Kept in a repository, and compared by a test, it shows each change of a rule.
+    /// let rules = format!("{:#}", RetryMiddleware::default().explain());
+    /// assert!(rules.starts_with("## Which rules hold for a request"), "{rules}");
+    /// ```
     pub fn explain(&self) -> ClientExplanation {
         let explain = |policy: &RetryPolicy| match self.observed {
             true => policy.explain(),

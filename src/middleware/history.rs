@@ -9,6 +9,20 @@ use http::StatusCode;
 use crate::policy::{Fault, RetryDecision, StopReason};
 
 /// How one attempt of a [`RetryHistory`] ended.
+///
+/// ```
+/// use http::StatusCode;
+/// use reqwest_typed_retry::{AttemptOutcome, Fault, FaultKind};
+///
+/// let answered = AttemptOutcome::Status(StatusCode::BAD_GATEWAY);
+/// assert_eq!(answered.status(), Some(StatusCode::BAD_GATEWAY));
+/// assert_eq!(answered.fault(), None);
+///
+/// let lost = AttemptOutcome::Fault(Fault::unknown(FaultKind::ConnectionLost));
+/// assert_eq!(lost.fault().map(Fault::kind), Some(FaultKind::ConnectionLost));
+/// assert_eq!(lost.status(), None);
+/// assert_eq!(format!("{answered}, {lost}"), "status 502, fault connection_lost (delivery unknown)");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttemptOutcome {
@@ -47,7 +61,45 @@ impl fmt::Display for AttemptOutcome {
     }
 }
 
-/// One attempt of a [`RetryHistory`].
+/// One attempt of a [`RetryHistory`], also told to a [`RetryObserver`](crate::RetryObserver).
+///
+/// ```
+/// # use std::time::Duration;
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{DelaySource, FaultKind, RetryTracker, StopReason};
+/// # use reqwest_typed_retry::{Fault, RetryMiddleware};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::new([
+/// #     Reply::status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", 2),
+/// #     Reply::connect_error().after(Duration::from_secs(1)),
+/// #     Reply::status(StatusCode::OK),
+/// # ]);
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::default())
+/// #     .with(network.clone())
+/// #     .build();
+/// // A 503 with `Retry-After: 2`, then a connection that does not come about, then a 200.
+/// let tracker = RetryTracker::new();
+/// client.get("http://api.test/").with_extension(tracker.clone()).send().await?;
+/// let history = tracker.history().ok_or("the call has ended")?;
+/// let [first, second, third] = history.attempts() else { return Err("three attempts".into()) };
+///
+/// assert_eq!((first.number(), first.started()), (1, Duration::ZERO));
+/// assert_eq!(first.outcome().status(), Some(StatusCode::SERVICE_UNAVAILABLE));
+/// assert_eq!(first.server_delay(), Some(Duration::from_secs(2)));
+/// assert_eq!(first.decision().delay_source(), Some(DelaySource::Server));
+///
+/// assert!(second.started() >= Duration::from_secs(2));
+/// assert_eq!(second.outcome().fault().map(Fault::kind), Some(FaultKind::Connect));
+/// assert!(!second.not_processed()); // the fault says so, and that is no proof: see `DeliveryProof`
+///
+/// assert_eq!(third.decision().stop_reason(), Some(StopReason::Completed));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptRecord {
     number: u32,
@@ -70,7 +122,8 @@ impl AttemptRecord {
         Self { number, started, outcome, not_processed, server_delay, decision }
     }
 
-    /// The attempt's number, counted from 1.
+    /// The attempt's number, counted from 1; of a [`SharedSession`](crate::SharedSession), over all of its
+    /// requests.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
@@ -129,34 +182,42 @@ impl fmt::Display for AttemptRecord {
 /// `Display` gives one line an attempt, without any part of the URL.
 ///
 /// ```
+/// # use std::time::Duration;
 /// # use reqwest::StatusCode;
 /// # use reqwest_middleware::ClientBuilder;
 /// # use reqwest_typed_retry::test_util::{Reply, Script};
 /// # use reqwest_typed_retry::{Jitter, RetryMiddleware, RetryPolicy};
-/// use reqwest_typed_retry::{RetryHistory, RetryTracker};
+/// use reqwest_typed_retry::{RetryHistory, StopReason};
 ///
-/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?
-/// # .block_on(async {
-/// # let busy = Reply::status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", 2);
-/// # let network = Script::new([busy, Reply::connect_error(), Reply::status(StatusCode::OK)]);
-/// # let retry = RetryMiddleware::new(RetryPolicy::builder().jitter(Jitter::None).build()?);
-/// # let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(network).build();
-/// let tracker = RetryTracker::new();
-/// let request = client.get("http://service.test/").with_extension(tracker.clone());
-/// let response = request.send().await?; // 503 with Retry-After: 2, then no connection, then 200
-/// let history = response.extensions().get::<RetryHistory>();
-/// assert_eq!(history, tracker.history().as_ref());
-/// # let history = history.ok_or("no history")?;
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::new([
+/// #     Reply::status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", 2),
+/// #     Reply::connect_error(),
+/// #     Reply::status(StatusCode::NOT_FOUND),
+/// # ]);
+/// # let policy = RetryPolicy::builder().jitter(Jitter::None).build()?;
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::new(policy))
+/// #     .with(network)
+/// #     .build();
+/// let response = client.delete("http://api.test/orders/17").send().await?;
+/// assert_eq!(response.status(), StatusCode::NOT_FOUND);
+///
+/// let history = response.extensions().get::<RetryHistory>().ok_or("it came after a resend")?;
+/// assert_eq!((history.attempts().len(), history.resends()), (3, 2));
+/// assert_eq!(history.stop_reason(), StopReason::Permanent);
+/// assert_eq!(history.server_delay(), Some(Duration::from_secs(2)));
+/// // It may be gone because an earlier attempt of this very call has deleted it.
+/// assert!(history.may_have_taken_effect());
 /// assert_eq!(
 ///     history.to_string(),
 ///     "attempt 1: status 503; retry in 2.00s (set by the server): status 503\n\
 ///      attempt 2 after 2.00s: fault connect (delivery not_processed); \
 ///      retry in 200.00ms (set by the backoff): connect\n\
-///      attempt 3 after 2.20s: status 200; stop: completed"
+///      attempt 3 after 2.20s: status 404; stop: permanent"
 /// );
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok(()) }
 /// ```
 ///
 /// # As JSON
@@ -244,7 +305,7 @@ impl RetryHistory {
         &self.attempts
     }
 
-    /// How many resends there were.
+    /// How many resends there were: one less than attempts, and 0 if there was none.
     #[must_use]
     pub fn resends(&self) -> usize {
         self.attempts.len().saturating_sub(1)
@@ -257,7 +318,7 @@ impl RetryHistory {
         self.stop_reason
     }
 
-    /// What the server asked for last.
+    /// What a server asked the client to wait, by the last attempt of which one did.
     #[must_use]
     pub fn server_delay(&self) -> Option<Duration> {
         self.attempts.iter().rev().find_map(|attempt| attempt.server_delay)
@@ -296,16 +357,27 @@ impl fmt::Display for RetryHistory {
 /// A handle on a request that receives its [`RetryHistory`], whatever the outcome: an error can't
 /// carry one and stay what it is.
 ///
-/// ```no_run
-/// # async fn example(client: reqwest_middleware::ClientWithMiddleware) {
-/// use reqwest_typed_retry::RetryTracker;
+/// ```
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::RetryMiddleware;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{RetryTracker, StopReason};
 ///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::always(Reply::dns_error());
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::default())
+/// #     .with(network.clone())
+/// #     .build();
 /// let tracker = RetryTracker::new();
-/// let result = client.get("http://localhost/").with_extension(tracker.clone()).send().await;
-/// if let (Err(error), Some(history)) = (result, tracker.history()) {
-///     eprintln!("{error}\n{history}");
-/// }
-/// # }
+/// assert!(tracker.history().is_none());
+/// let result = client.get("http://api.test/").with_extension(tracker.clone()).send().await;
+/// assert!(result.is_err());
+/// let history = tracker.history().ok_or("the call has ended")?;
+/// assert_eq!(history.resends(), 2);
+/// assert_eq!(history.stop_reason(), StopReason::AttemptsExhausted);
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct RetryTracker {
@@ -319,8 +391,9 @@ impl RetryTracker {
         Self::default()
     }
 
-    /// The history of the last request that ended with this tracker attached. `None` before that, for a call that was
-    /// dropped before its end, and for a request that never reached the middleware: one that can't be built.
+    /// The history of the last request that ended with this tracker attached. `None` before that, for a call
+    /// that was dropped before its end, and for a request that never reached the middleware: one that can't be
+    /// built.
     #[must_use]
     pub fn history(&self) -> Option<RetryHistory> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -25,20 +25,27 @@ use crate::policy::{Delivery, Outcome};
 /// This is the one line that payment and job code adds:
 ///
 /// ```
-/// use http::StatusCode;
 /// use reqwest_middleware::ClientBuilder;
-/// use reqwest_typed_retry::{DeliveryProof, RetryMiddleware, RetryPolicy, StatusSet};
+/// use reqwest_typed_retry::{DeliveryProof, RetryMiddleware, RetryPolicy, RetryTracker};
 ///
-/// let policy = RetryPolicy::builder()
-///     // This API's documentation says that a rate-limited request has no effect.
-///     .not_processed_statuses(StatusSet::empty().with(StatusCode::TOO_MANY_REQUESTS))
-///     .build()?;
-/// let (http, proof) = DeliveryProof::build(reqwest::Client::builder())?;
-/// let retry = RetryMiddleware::builder(policy).delivery_proof(proof).build()?;
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (http, proof) = DeliveryProof::build(reqwest::Client::builder().no_proxy())?;
+/// let retry = RetryMiddleware::builder(RetryPolicy::default()).delivery_proof(proof).build()?;
 /// let client = ClientBuilder::new(http).with(retry).build();
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+///
+/// // Nobody listens there. A POST that nobody received is sent again.
+/// let tracker = RetryTracker::new();
+/// let charge = client.post("http://127.0.0.1:1/charges").with_extension(tracker.clone());
+/// assert!(charge.send().await.is_err());
+/// let history = tracker.history().ok_or("the call has ended")?;
+/// assert_eq!(history.resends(), 2);
+/// assert!(history.attempts().iter().all(|attempt| attempt.not_processed()));
+/// # Ok(()) }
 /// ```
 ///
+/// A status proves it only where the API's documentation says so: list it as one of the
+/// [`not_processed_statuses`](crate::RetryPolicyBuilder::not_processed_statuses).
 /// # Limits
 ///
 /// - No exchange is seen, and so nothing is proven, with a client that was not built here, in a task

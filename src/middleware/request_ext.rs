@@ -65,45 +65,91 @@ impl RequestOptions {
     }
 }
 
-/// What a request can ask of a [`RetryMiddleware`](crate::RetryMiddleware) above all that its client
-/// does. It needs one: without, nobody reads it, and the body of a factory is not sent at all.
+/// What a single request can ask of the [`RetryMiddleware`](crate::RetryMiddleware) of its client. Without
+/// such a middleware nobody reads it, and the body of a factory is not sent at all.
 ///
 /// **Precedence.** What the request asks beats the [`RetryScope`](crate::RetryScope) that it is made in, which
 /// beats the [`Endpoint`](crate::Endpoint) that it belongs to, which beats the client. Of two policies one
 /// holds, whole; they are not mixed. The deadline and the cancellation of a scope hold in any case. Of two
-/// calls of one method the later counts.
+/// calls of one method the later counts; of a session and a policy, the session's.
 ///
 /// | | request | scope | endpoint | client |
 /// |---|---|---|---|---|
-/// | policy | [`retry_session`](Self::retry_session), else [`retry_policy`](Self::retry_policy) | [`policy`](crate::RetryScope::policy) | [`policy`](crate::EndpointBuilder::policy) | [`builder`](crate::RetryMiddleware::builder) |
-/// | its number of sends | [`no_retry`](Self::no_retry) | | | |
-/// | its deadline | [`retry_deadline`](Self::retry_deadline) | tightens any: [`deadline_in`](crate::RetryScope::deadline_in) | | |
-/// | its word on method safety | [`assume_idempotent`](Self::assume_idempotent), [`idempotency_key`](Self::idempotency_key) | | | |
-/// | reading the body | [`buffer_body`](Self::buffer_body) | | [`buffer_body`](crate::EndpointBuilder::buffer_body) | [`buffer_body`](crate::RetryMiddlewareBuilder::buffer_body) |
-/// | discarded responses | | | [`drain`](crate::EndpointBuilder::drain) | [`drain`](crate::RetryMiddlewareBuilder::drain) |
+/// | policy | [`retry_session`], [`retry_policy`] | [`policy`][scope] | [`policy`][endpoint] | [`builder`][client] |
+/// | its number of sends | [`no_retry`] | | | |
+/// | its deadline | [`retry_deadline`] | tightens any: [`deadline_in`] | | |
+/// | its word on method safety | [`assume_idempotent`], [`idempotency_key`] | | | |
+/// | reading the body | [`buffer_body`] | | [`buffer_body`][endpoint-body] | [`buffer_body`][client-body] |
+/// | discarded responses | | | [`drain`][endpoint-drain] | [`drain`][client-drain] |
 ///
 /// These are extensions of the request: `RequestBuilder::build` loses them, `send` does not. The
 /// middleware hides them from all that runs inside of it. A layer outside that sends the request once more on
 /// the same extensions, say with a fresh token after a 401, sends it as asked for here, under the same key; a
-/// request by another method, to another URL, or with other bytes is not meant. One that is made *before* the request itself, on
-/// its extensions, takes these: give that one a map of its own.
+/// request by another method, to another URL, or with other bytes is not meant. One that is made *before* the
+/// request itself, on its extensions, takes these: give that one a map of its own.
 ///
 /// A redirect is followed below the retry layer, under the rules of the request as the caller made it, and
 /// carries its key along.
 ///
 /// ```
 /// use std::time::Duration;
-/// use reqwest_typed_retry::{IdempotencyKey, KeyFormat, RetryRequestExt as _};
+/// use reqwest::StatusCode;
+/// use reqwest_typed_retry::{IdempotencyKey, KeyFormat, RetryPolicy, RetryRequestExt as _};
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::RetryMiddleware;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
 ///
-/// # async fn call(client: reqwest_middleware::ClientWithMiddleware) -> Result<(), Box<dyn std::error::Error>> {
-/// // A read by POST; a write whose server honours keys, and that is worth half a minute; one shot.
-/// client.post("http://localhost/search").assume_idempotent().send().await?;
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::answering(|request| match (request.url.path(), request.resend_count) {
+/// #     ("/never", _) => Reply::hang(),
+/// #     (_, 0) => Reply::status(StatusCode::SERVICE_UNAVAILABLE),
+/// #     _ => Reply::status(StatusCode::OK),
+/// # });
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::default())
+/// #     .with(network.clone())
+/// #     .build();
+/// // Of a client whose first attempt always gets a 503. A read by POST:
+/// let search = client.post("http://api.test/search").assume_idempotent();
+/// assert_eq!(search.send().await?.status(), StatusCode::OK);
+///
+/// // A write whose server honours keys; each attempt carries this one.
 /// let key = IdempotencyKey::new("order-17", KeyFormat::Quoted)?;
-/// let order = client.post("http://localhost/orders").idempotency_key(key);
-/// order.retry_deadline(Duration::from_secs(30)).send().await?;
-/// client.get("http://localhost/health").no_retry().send().await?;
+/// let order = client.post("http://api.test/orders").idempotency_key(key);
+/// assert_eq!(order.send().await?.status(), StatusCode::OK);
+///
+/// // One shot; and another policy, whose server may take its time.
+/// let health = client.get("http://api.test/health").no_retry();
+/// assert_eq!(health.send().await?.status(), StatusCode::SERVICE_UNAVAILABLE);
+/// let patient = RetryPolicy::builder().max_attempts(10).build()?;
+/// let job = client.get("http://api.test/job").retry_policy(patient);
+/// assert_eq!(job.send().await?.status(), StatusCode::OK);
+///
+/// // This server never answers: half a minute, then an error.
+/// let report = client.get("http://api.test/never").retry_deadline(Duration::from_secs(30));
+/// assert!(report.send().await.is_err());
+/// # let sent = network.received();
+/// # assert_eq!(sent[3].headers["idempotency-key"], "\"order-17\"");
+/// # assert_eq!(sent.len(), 2 + 2 + 1 + 2 + 1);
 /// # Ok(()) }
 /// ```
+///
+/// [`retry_session`]: Self::retry_session
+/// [`retry_policy`]: Self::retry_policy
+/// [`no_retry`]: Self::no_retry
+/// [`retry_deadline`]: Self::retry_deadline
+/// [`assume_idempotent`]: Self::assume_idempotent
+/// [`idempotency_key`]: Self::idempotency_key
+/// [`buffer_body`]: Self::buffer_body
+/// [`deadline_in`]: crate::RetryScope::deadline_in
+/// [scope]: crate::RetryScope::policy
+/// [endpoint]: crate::EndpointBuilder::policy
+/// [endpoint-body]: crate::EndpointBuilder::buffer_body
+/// [endpoint-drain]: crate::EndpointBuilder::drain
+/// [client]: crate::RetryMiddleware::builder
+/// [client-body]: crate::RetryMiddlewareBuilder::buffer_body
+/// [client-drain]: crate::RetryMiddlewareBuilder::drain
 pub trait RetryRequestExt: sealed::Sealed + Sized {
     /// Makes the request's body anew for each attempt, the first included: for files, streams and
     /// multipart forms, which otherwise are sent once. It takes the place of a body that the request
@@ -115,19 +161,32 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     /// unprocessed: reqwest shows the observer of a [`DeliveryProof`](crate::DeliveryProof) no
     /// streams.
     ///
-    /// ```no_run
+    /// ```
+    /// # use reqwest::StatusCode;
+    /// # use reqwest_middleware::ClientBuilder;
+    /// # use reqwest_typed_retry::RetryMiddleware;
+    /// # use reqwest_typed_retry::test_util::{Reply, Script};
     /// use reqwest_typed_retry::{ReplayBody, RetryRequestExt as _};
     ///
-    /// # use std::path::PathBuf;
-    /// # async fn upload(client: reqwest_middleware::ClientWithMiddleware, path: PathBuf) -> reqwest_middleware::Result<()> {
-    /// let response = client
-    ///     .put("http://localhost/backup")
-    ///     .body_factory(move || {
-    ///         let path = path.clone(); // for each attempt
-    ///         async move { Ok(ReplayBody::new(tokio::fs::read(path).await?)) }
-    ///     })
-    ///     .send()
-    ///     .await?;
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = tempfile::NamedTempFile::new()?.into_temp_path();
+    /// # std::fs::write(&path, "ten of them")?;
+    /// # let path = path.to_path_buf();
+    /// # let network =
+    /// #     Script::new([Reply::connect_error(), Reply::connect_error(), Reply::status(StatusCode::OK)]);
+    /// # let client = ClientBuilder::new(reqwest::Client::new())
+    /// #     .with(RetryMiddleware::default())
+    /// #     .with(network.clone())
+    /// #     .build();
+    /// let upload = client.put("http://api.test/backup").body_factory(move || {
+    ///     let path = path.clone(); // for each attempt
+    ///     async move { Ok(ReplayBody::new(tokio::fs::read(path).await?)) }
+    /// });
+    /// // Two connections fail, and the file is read three times.
+    /// assert_eq!(upload.send().await?.status(), StatusCode::OK);
+    /// # let bodies = network.received().into_iter().filter_map(|request| request.body);
+    /// # assert_eq!(bodies.collect::<Vec<_>>(), [b"ten of them"; 3]);
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -138,7 +197,32 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
 
     /// Reads the response's body inside the attempt, up to so many bytes: see
     /// [`RetryMiddlewareBuilder::buffer_body`](crate::RetryMiddlewareBuilder::buffer_body), over
-    /// which this takes precedence. 0 switches it off.
+    /// which this takes precedence. 0 switches it off: for a download from a client that reads bodies.
+    ///
+    /// ```
+    /// # use reqwest::StatusCode;
+    /// # use reqwest_middleware::ClientBuilder;
+    /// # use reqwest_typed_retry::RetryMiddleware;
+    /// # use reqwest_typed_retry::test_util::{Reply, Script};
+    /// use reqwest_typed_retry::RetryRequestExt as _;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let network = Script::answering(|request| match (request.url.path(), request.resend_count) {
+    /// #     ("/config", 0) => Reply::status(StatusCode::OK).body("a =").cut(),
+    /// #     _ => Reply::status(StatusCode::OK).body("a = 1"),
+    /// # });
+    /// # let client = ClientBuilder::new(reqwest::Client::new())
+    /// #     .with(RetryMiddleware::default())
+    /// #     .with(network)
+    /// #     .build();
+    /// // The first answer is cut after `a =`. Of a client that does not read bodies:
+    /// let config = client.get("http://api.test/config").send().await?;
+    /// assert!(config.text().await.is_err());
+    /// let config = client.get("http://api.test/config").buffer_body(64 * 1024).send().await?;
+    /// assert_eq!(config.text().await?, "a = 1");
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     fn buffer_body(self, limit: u64) -> Self;
 
@@ -149,7 +233,7 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     fn retry_policy(self, policy: RetryPolicy) -> Self;
 
     /// Sends once, as far as this layer goes (reqwest has resends of its own for some HTTP/2 requests). All else
-    /// in the policy that holds stays, its time limits above all. A failure is
+    /// in the policy that holds stays, its time limits above all. A transient failure is
     /// [`AttemptsExhausted`](crate::StopReason::AttemptsExhausted) then, as after any last attempt.
     #[must_use]
     fn no_retry(self) -> Self;
@@ -167,16 +251,39 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     fn idempotency_key(self, key: IdempotencyKey) -> Self;
 
     /// The longest that this request may take as a whole, in place of the
-    /// [`deadline`](crate::RetryPolicyBuilder::deadline) of its policy, be it shorter or longer.
+    /// [`deadline`](crate::RetryPolicyBuilder::deadline) of its policy, be it shorter or longer. It counts from
+    /// the beginning of the call. That of a [`RetryScope`](crate::RetryScope) holds, too: the earlier one.
     #[must_use]
     fn retry_deadline(self, deadline: Duration) -> Self;
 
-    /// Counts the attempts of this request in `session`. What it sends again by the same method, to the same
-    /// URL and with the same bytes is one logical request: a key that is
-    /// [made](crate::RetryPolicyBuilder::generate_idempotency_keys) is made once for it. A streamed body is like
-    /// no other: bring the key. What a factory makes counts as the same. The session's policy takes the place of every other one,
-    /// so that [`retry_policy`](Self::retry_policy), [`no_retry`](Self::no_retry) and
-    /// [`retry_deadline`](Self::retry_deadline) have no effect: see [`SharedSession`].
+    /// Counts the attempts of this request in `session`: see [`SharedSession`], which has an example. The
+    /// session's policy takes the place of every other one, so that [`retry_policy`](Self::retry_policy),
+    /// [`no_retry`](Self::no_retry) and [`retry_deadline`](Self::retry_deadline) have no effect.
+    ///
+    /// What is sent again in it by the same method, to the same URL and with the same bytes is one logical
+    /// request: a key that is [made](crate::RetryPolicyBuilder::generate_idempotency_keys) is made once for it.
+    /// A streamed body is like no other: bring the key. What a factory makes counts as the same.
+    ///
+    /// ```
+    /// # use reqwest::StatusCode;
+    /// # use reqwest_middleware::ClientBuilder;
+    /// # use reqwest_typed_retry::test_util::{Reply, Script};
+    /// use reqwest_typed_retry::{RetryMiddleware, RetryPolicy, RetryRequestExt as _, SharedSession};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let network = Script::always(Reply::status(StatusCode::SERVICE_UNAVAILABLE));
+    /// # let client = ClientBuilder::new(reqwest::Client::new())
+    /// #     .with(RetryMiddleware::default())
+    /// #     .with(network.clone())
+    /// #     .build();
+    /// let session = SharedSession::new(RetryPolicy::builder().max_attempts(4).build()?);
+    /// let response = client.get("http://api.test/").retry_session(&session).send().await?;
+    /// assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    /// assert_eq!(session.attempts(), 4);
+    /// # assert_eq!(network.received().len(), 4);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     fn retry_session(self, session: &SharedSession) -> Self;
 }

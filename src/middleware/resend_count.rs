@@ -10,9 +10,41 @@ use http::Extensions;
 ///
 /// ```
 /// use http::Extensions;
-/// use reqwest_typed_retry::ResendCount;
+/// use reqwest::{Request, Response};
+/// use reqwest_middleware::{Middleware, Next};
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{ResendCount, RetryMiddleware};
 ///
-/// assert_eq!(ResendCount::of(&Extensions::new()), 0);
+/// /// Tells the server how often it may have had the request before.
+/// struct Counted;
+///
+/// #[async_trait::async_trait]
+/// impl Middleware for Counted {
+///     async fn handle(
+///         &self,
+///         mut request: Request,
+///         extensions: &mut Extensions,
+///         next: Next<'_>,
+///     ) -> reqwest_middleware::Result<Response> {
+///         request.headers_mut().insert("x-resend", ResendCount::of(extensions).into());
+///         next.run(request, extensions).await
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::new([Reply::connect_error(), Reply::status(StatusCode::OK)]);
+/// let chain = ClientBuilder::new(reqwest::Client::new())
+///     .with(RetryMiddleware::default())
+///     .with(Counted); // inside of the retry: once an attempt
+/// # let client = chain.with(network.clone()).build();
+/// client.get("http://api.test/").send().await?; // the first attempt fails
+/// # let sent = network.received();
+/// assert_eq!(sent[0].headers["x-resend"], "0");
+/// assert_eq!(sent[1].headers["x-resend"], "1");
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResendCount(u32);

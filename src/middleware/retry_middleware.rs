@@ -28,7 +28,8 @@ use crate::time::WallClock;
 /// - A body that can't be sent again (a stream) is sent once, unless a
 ///   [factory](crate::RetryRequestExt::body_factory) makes it anew.
 /// - A response that is not handed out is [drained](crate::DrainLimits) during the wait.
-/// - Resends are limited by a [`RetryBudget`], so that they can't keep a sick server down.
+/// - Resends are limited by a [`RetryBudget`], so that they can't keep a sick server down. Each middleware
+///   that is made has one of its own, unless it is [given](RetryMiddlewareBuilder::budget) one.
 /// - Dropping the call's future stops everything; there are no tasks behind it.
 /// - The next middleware is called at the first poll; or at once, where a call is nothing but one send: no resend
 ///   can follow, and neither a limit nor an option is set. What it does before it is polled itself is done then,
@@ -42,14 +43,33 @@ use crate::time::WallClock;
 /// `Retry-After`. It needs a tokio runtime with its time driver enabled.
 ///
 /// ```
-/// use std::time::Duration;
+/// use reqwest::StatusCode;
 /// use reqwest_middleware::ClientBuilder;
+/// use reqwest_typed_retry::test_util::{Reply, Script};
 /// use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
 ///
-/// let policy = RetryPolicy::builder().attempt_timeout(Duration::from_secs(10)).build()?;
-/// let http = reqwest::Client::builder().connect_timeout(Duration::from_secs(3)).build()?;
-/// let client = ClientBuilder::new(http).with(RetryMiddleware::new(policy)).build();
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Stands for the network: two servers that are on their way up, and one that is not.
+/// let network = Script::answering(|request| match (request.url.path(), request.resend_count) {
+///     ("/slow", 0 | 1) | ("/down", _) => Reply::status(StatusCode::SERVICE_UNAVAILABLE),
+///     ("/lost", 0) => Reply::connect_error(),
+///     _ => Reply::status(StatusCode::OK),
+/// });
+/// let policy = RetryPolicy::builder().max_attempts(3).build()?;
+/// let client = ClientBuilder::new(reqwest::Client::new())
+///     .with(RetryMiddleware::new(policy))
+///     .with(network)
+///     .build();
+///
+/// assert_eq!(client.get("http://api.test/slow").send().await?.status(), StatusCode::OK);
+/// assert_eq!(client.get("http://api.test/lost").send().await?.status(), StatusCode::OK);
+/// // What the server said last comes back as it is; so does the last error.
+/// let status = client.get("http://api.test/down").send().await?.status();
+/// assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+/// // A POST may have taken effect, so it is sent once.
+/// assert!(client.post("http://api.test/lost").send().await.is_err());
+/// # Ok(()) }
 /// ```
 #[derive(Debug)]
 pub struct RetryMiddleware {
@@ -104,12 +124,23 @@ impl RetryMiddleware {
         self.wraps_errors || self.budget_is_touched() || self.observers.want_failures()
     }
 
-    /// A builder, for what goes beyond the policy.
+    /// A builder, for what goes beyond the policy: endpoints, a delivery proof, observers, limits on load.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+    ///
+    /// let retry = RetryMiddleware::builder(RetryPolicy::default()).buffer_body(1 << 20).build()?;
+    /// assert!(retry.explain().to_string().contains("read inside the attempt, up to 1048576 bytes"));
+    /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+    /// ```
     pub fn builder(policy: RetryPolicy) -> RetryMiddlewareBuilder {
         RetryMiddlewareBuilder::new(policy)
     }
 }
 
+/// With the default policy, which has no time limit: see [`RetryPolicyBuilder::attempt_timeout`].
+///
+/// [`RetryPolicyBuilder::attempt_timeout`]: crate::RetryPolicyBuilder::attempt_timeout
 impl Default for RetryMiddleware {
     fn default() -> Self {
         Self::new(RetryPolicy::default())

@@ -34,29 +34,75 @@ tokio::task_local! {
 ///
 /// ```
 /// use std::time::Duration;
-/// use reqwest_typed_retry::RetryScope;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{RetryErrorExt as _, RetryMiddleware, RetryPolicy, RetryScope};
+/// use tokio::time::Instant;
 /// use tokio_util::sync::CancellationToken;
 ///
-/// # async fn handle() {}
-/// # async fn example() {
-/// let gone = CancellationToken::new();
-/// RetryScope::new()
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::always(Reply::hang());
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::default())
+/// #     .with(network.clone())
+/// #     .build();
+/// let gone = CancellationToken::new(); // cancelled when the one who asked has gone
+/// let started = Instant::now();
+/// let scope = RetryScope::new()
 ///     .deadline_in(Duration::from_millis(800))
 ///     .cancel_on(gone.clone())
+///     .policy(RetryPolicy::builder().max_attempts(2).build()?);
+/// let result = scope
 ///     .run(async {
-///         // Every request in here.
-///         handle().await;
+///         // Every request in here; this server never answers.
+///         client.get("http://api.test/").send().await
 ///     })
 ///     .await;
-/// # }
-/// ```
+/// let error = result.unwrap_err();
+/// assert!(error.retry_error().is_some_and(|ours| ours.is_deadline()));
+/// assert_eq!(started.elapsed().as_millis(), 800);
 ///
+/// gone.cancel();
+/// let result = RetryScope::new().cancel_on(gone).run(client.get("http://api.test/").send()).await;
+/// assert!(result.unwrap_err().retry_error().is_some_and(|ours| ours.is_cancelled()));
+/// assert_eq!(network.received().len(), 1); // nothing starts after a cancellation
+/// # Ok(()) }
+/// ```
 /// # With `task-local-extensions`
 ///
 /// An application that keeps the context of a request there can put a `RetryScope` into its
 /// `Extensions`: one that is found there holds too. Prefer [`run_in`](Self::run_in): a panic leaves the
 /// map of [`with_extensions`] on its thread, where tasks that have nothing to do with it find it; and a
 /// map inside of it hides it.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// # use reqwest_typed_retry::{RetryErrorExt as _, RetryMiddleware, RetryScope};
+/// use task_local_extensions::{Extensions, get_local_item};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::default())
+/// #     .with(Script::always(Reply::hang()))
+/// #     .build();
+/// let mut context = Extensions::new();
+/// context.insert("tenant-7");
+/// let scope = RetryScope::new().deadline_in(Duration::from_secs(2));
+/// let (context, (tenant, result)) = scope
+///     .run_in(context, async {
+///         let tenant = get_local_item::<&str>().await;
+///         (tenant, client.get("http://api.test/").send().await)
+///     })
+///     .await;
+/// assert_eq!(tenant, Some("tenant-7"));
+/// assert!(result.unwrap_err().timed_out());
+/// assert!(context.get::<&str>().is_some());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "a scope does nothing before it is run"]
 pub struct RetryScope {
@@ -73,8 +119,8 @@ impl RetryScope {
         Self::default()
     }
 
-    /// A deadline so long from now, where the scope is made, not where it is run. Of several the earliest
-    /// holds.
+    /// A deadline this long from now, where the scope is made, not where it is run. Of several the earliest
+    /// holds. **Default**: none.
     pub fn deadline_in(self, time: Duration) -> Self {
         match Instant::now().checked_add(time) {
             Some(at) => self.deadline_at(at),
@@ -82,7 +128,30 @@ impl RetryScope {
         }
     }
 
-    /// A deadline at this moment, of `std`'s clock or tokio's. Of several the earliest holds.
+    /// A deadline at this moment, a [`tokio::time::Instant`] or a [`std::time::Instant`]: one that came with the
+    /// work itself. Of several the earliest holds. **Default**: none.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use reqwest_middleware::ClientBuilder;
+    /// # use reqwest_typed_retry::test_util::{Reply, Script};
+    /// # use reqwest_typed_retry::{RetryErrorExt as _, RetryMiddleware, RetryScope};
+    /// use tokio::time::Instant;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = ClientBuilder::new(reqwest::Client::new())
+    /// #     .with(RetryMiddleware::default())
+    /// #     .with(Script::always(Reply::hang()))
+    /// #     .build();
+    /// let accepted = Instant::now(); // and then it lay in a queue
+    /// tokio::time::advance(Duration::from_secs(3)).await;
+    /// let scope = RetryScope::new().deadline_at(accepted + Duration::from_secs(5));
+    /// let result = scope.run(client.get("http://api.test/").send()).await;
+    /// assert!(result.unwrap_err().timed_out());
+    /// assert_eq!(accepted.elapsed().as_secs(), 5);
+    /// # Ok(()) }
+    /// ```
     pub fn deadline_at(mut self, at: impl Into<Instant>) -> Self {
         let at = at.into();
         self.limits.push(LimitId::new());
@@ -90,21 +159,41 @@ impl RetryScope {
         self
     }
 
-    /// Cancels with this token. Of several any does.
+    /// Cancels with this token. Of several any does. **Default**: none.
     pub fn cancel_on(mut self, token: CancellationToken) -> Self {
         self.limits.push(LimitId::new());
         self.tokens.push(token);
         self
     }
 
-    /// This policy takes the place of the client's.
+    /// This policy takes the place of the client's and of its endpoints'; what a request asks for itself beats
+    /// it: see [`RetryRequestExt`](crate::RetryRequestExt). **Default**: none.
     pub fn policy(mut self, policy: RetryPolicy) -> Self {
         self.limits.push(LimitId::new());
         self.policy = Some(policy);
         self
     }
 
-    /// The scope that the caller runs in: all limits of all open ones. Empty if there is none.
+    /// The scope that the caller runs in: all limits of all open ones. Empty if there is none. For a future that
+    /// is to be run later, elsewhere; where it is at hand, [`carry`](Self::carry) does it.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use reqwest_middleware::ClientBuilder;
+    /// # use reqwest_typed_retry::test_util::{Reply, Script};
+    /// # use reqwest_typed_retry::{RetryErrorExt as _, RetryMiddleware, RetryScope};
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = ClientBuilder::new(reqwest::Client::new())
+    /// #     .with(RetryMiddleware::default())
+    /// #     .with(Script::always(Reply::hang()))
+    /// #     .build();
+    /// let outer = RetryScope::new().deadline_in(Duration::from_secs(2));
+    /// let kept = outer.run(async { RetryScope::current() }).await;
+    /// let result = kept.run(client.get("http://api.test/").send()).await;
+    /// assert!(result.unwrap_err().timed_out());
+    /// # Ok(()) }
+    /// ```
     pub fn current() -> Self {
         Self::open().map_or_else(Self::new, Arc::unwrap_or_clone)
     }
@@ -124,8 +213,29 @@ impl RetryScope {
         self.run(with_extensions(extensions, future)).await
     }
 
-    /// `future` in the scope that the caller runs in now, for a task of its own:
-    /// `tokio::spawn(RetryScope::carry(future))`.
+    /// `future` in the scope that the caller runs in now, for a task of its own.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use reqwest_middleware::ClientBuilder;
+    /// # use reqwest_typed_retry::test_util::{Reply, Script};
+    /// # use reqwest_typed_retry::{RetryErrorExt as _, RetryMiddleware, RetryScope};
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let client = ClientBuilder::new(reqwest::Client::new())
+    /// #     .with(RetryMiddleware::default())
+    /// #     .with(Script::always(Reply::hang()))
+    /// #     .build();
+    /// let scope = RetryScope::new().deadline_in(Duration::from_secs(2));
+    /// let task = scope
+    ///     .run(async {
+    ///         let request = client.get("http://api.test/").send();
+    ///         tokio::spawn(RetryScope::carry(request)) // without `carry` it would hang
+    ///     })
+    ///     .await;
+    /// assert!(task.await?.unwrap_err().timed_out());
+    /// # Ok(()) }
+    /// ```
     pub fn carry<F: Future>(future: F) -> impl Future<Output = F::Output> {
         Self::current().run(future)
     }

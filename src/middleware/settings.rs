@@ -16,10 +16,10 @@ use crate::policy::{PolicyError, RetryPolicy};
 ///
 /// Everything has a default, so an empty table is the default client. The names are those of the setters in
 /// code, and the same rules hold: what loads builds (but for `not_processed_statuses`, which need a
-/// [`delivery_proof`](RetryMiddlewareBuilder::delivery_proof) that code adds). A setting that is unknown or breaks a rule is an error
-/// that says where it stands, what it is, and the rule. Durations are texts with their unit (`"250ms"`,
-/// `"1m 30s"`); `"none"` switches off what can be. In an endpoint's `policy` stands what differs from the
-/// client's.
+/// [`delivery_proof`](RetryMiddlewareBuilder::delivery_proof) that code adds). A setting that is unknown or
+/// breaks a rule is an error that says where it stands, what it is, and the rule. Durations are texts with their
+/// unit (`"250ms"`, `"1m 30s"`); `"none"` switches off what can be. In an endpoint's `policy` stands what differs
+/// from the client's.
 ///
 /// Closures (classifiers, endpoints by [`when`](crate::EndpointBuilder::when)), shared budgets and cooldowns
 /// by key are for code: [`builder`](Self::builder) takes them on top.
@@ -36,6 +36,7 @@ use crate::policy::{PolicyError, RetryPolicy};
 /// ```
 ///
 /// ```
+/// use std::time::Duration;
 /// use reqwest_typed_retry::{RetryMiddleware, RetrySettings};
 ///
 /// let settings: RetrySettings = toml::from_str(
@@ -49,6 +50,8 @@ use crate::policy::{PolicyError, RetryPolicy};
 ///     policy.assume_idempotent = true
 ///     "#,
 /// )?;
+/// assert_eq!(settings.policy().attempt_timeout(), Some(Duration::from_secs(10)));
+/// assert_eq!(settings.endpoints()[0].to_string(), "any method to any host below /v1/search");
 /// let retry = RetryMiddleware::from_settings(&settings)?;
 ///
 /// let error = toml::from_str::<RetrySettings>("policy.max_attempts = 0").unwrap_err();
@@ -83,7 +86,8 @@ impl RetrySettings {
         &self.endpoints
     }
 
-    /// A builder with all of it, for what code alone can add. Each has a budget of its own.
+    /// A builder with all of it, for what code alone can add. Each builder has a budget of its own, which
+    /// [`budget`](RetryMiddlewareBuilder::budget) replaces.
     ///
     /// ```
     /// use reqwest_typed_retry::{Attempt, RetrySettings, Verdict};
@@ -96,6 +100,7 @@ impl RetrySettings {
     ///     })
     /// })?;
     /// let retry = builder.build()?;
+    /// assert!(format!("{retry:?}").contains("classifiers: 1"));
     /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
     /// ```
     pub fn builder(&self) -> RetryMiddlewareBuilder {
@@ -297,6 +302,16 @@ impl Serialize for RetrySettings {
 impl RetryPolicy {
     /// The settings of a client that has this policy and nothing else. Classifiers are not in them. Feature
     /// `serde`.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::{RetryPolicy, RetrySettings};
+    ///
+    /// let settings = RetryPolicy::builder().max_attempts(5).build()?.settings();
+    /// let text = toml::to_string(&settings)?; // for a file to begin with
+    /// assert!(text.contains("max_attempts = 5"), "{text}");
+    /// assert_eq!(toml::from_str::<RetrySettings>(&text)?, settings);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn settings(&self) -> RetrySettings {
         RetrySettings { policy: self.without_classifiers(), ..RetrySettings::default() }
@@ -309,6 +324,19 @@ impl RetryMiddleware {
     ///
     /// # Errors
     /// If a policy lists `not_processed_statuses`: they need a proof.
+    ///
+    /// ```
+    /// use reqwest_typed_retry::{RetryMiddleware, RetrySettings};
+    ///
+    /// let settings: RetrySettings = toml::from_str("buffer_body = 65536")?;
+    /// let retry = RetryMiddleware::from_settings(&settings)?;
+    /// assert!(retry.explain().to_string().contains("up to 65536 bytes"));
+    ///
+    /// let settings: RetrySettings = toml::from_str("policy.not_processed_statuses = [429]")?;
+    /// let error = RetryMiddleware::from_settings(&settings).unwrap_err();
+    /// assert_eq!(error.setting(), "not_processed_statuses");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn from_settings(settings: &RetrySettings) -> Result<Self, PolicyError> {
         settings.builder().build()
     }

@@ -26,17 +26,18 @@ use crate::time::Instant;
 /// count the same attempts: for those who read a body as a stream. When it is cut, the response has
 /// long been handed out, so only the reader can ask for the rest.
 ///
-/// Its policy takes the place of the client's for the requests that
-/// [carry](crate::RetryRequestExt::retry_session) it, and its deadline runs from its making. That policy
-/// should have no attempt timeout, which would cut a long body: a head timeout, and the client's own
-/// `read_timeout` for a body that stalls, take its place. Clones share the count; it serves one request at a time. A [`RetryScope`] limits it, too.
-/// What it sends again by the same method, to the same URL and with the same bytes is one logical request: an
-/// idempotency key that is [made](crate::RetryPolicyBuilder::generate_idempotency_keys) for it stays. A streamed
-/// body is like no other: bring the key.
-/// After the last attempt each further request is still sent once. A stop is final until the next request: of a
-/// 503 that asked for too long a wait nothing is sent again, even if its body is cut. The loop's resends draw on the
-/// [`RetryBudget`] of the client, too; a good answer counts there once nobody has the session any more, or its next request is sent.
-///
+/// - Its **policy** takes the place of the client's for the requests that
+///   [carry](crate::RetryRequestExt::retry_session) it, and its deadline runs from its making. That policy
+///   should have no attempt timeout, which would cut a long body: a head timeout, and the client's own
+///   `read_timeout` for a body that stalls, take its place. A [`RetryScope`] limits it, too.
+/// - It serves **one request at a time**; clones share the count. What it sends again by the same method, to the
+///   same URL and with the same bytes is one logical request: an idempotency key that is
+///   [made](crate::RetryPolicyBuilder::generate_idempotency_keys) for it stays. A streamed body is like no
+///   other: bring the key.
+/// - After the last attempt each further request is still sent once. A **stop** is final until the next
+///   request: of a 503 that asked for too long a wait nothing is sent again, even if its body is cut.
+/// - The loop's resends draw on the [`RetryBudget`] of the client, too. A good answer counts there once nobody
+///   has the session any more, or its next request is sent.
 /// - The cuts that the loop decides on are in no [`RetryHistory`](crate::RetryHistory): ask
 ///   [`attempts`](Self::attempts), or [`decide_after`](Self::decide_after) for the decision.
 /// - A failure that is no error, such as a body that is too short, can be told as an
@@ -46,22 +47,39 @@ use crate::time::Instant;
 /// - Where the client has no retry middleware, the class of the request is not known, and nothing is
 ///   sent again.
 ///
-/// ```no_run
-/// use reqwest_typed_retry::{RetryPolicy, RetryRequestExt as _, SharedSession};
+/// ```
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{RetryMiddleware, RetryPolicy, RetryRequestExt as _, SharedSession};
 ///
-/// # async fn read(response: reqwest_middleware::reqwest::Response) -> reqwest_middleware::reqwest::Result<()> { Ok(()) }
-/// # async fn download(client: reqwest_middleware::ClientWithMiddleware) -> reqwest_middleware::Result<()> {
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::new([
+/// #     Reply::status(StatusCode::SERVICE_UNAVAILABLE),
+/// #     Reply::status(StatusCode::OK).body("one, tw").cut(),
+/// #     Reply::status(StatusCode::OK).body("one, two, three"),
+/// # ]);
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::default())
+/// #     .with(network.clone())
+/// #     .build();
+/// // The server answers with a 503, then with a body that is cut, then well.
 /// let session = SharedSession::new(RetryPolicy::default());
-/// loop {
-///     let response = client.get("http://localhost/").retry_session(&session).send().await?;
-///     match read(response.error_for_status()?).await {
-///         Ok(()) => break,
+/// let text = loop {
+///     let request = client.get("http://api.test/").retry_session(&session);
+///     match request.send().await?.error_for_status()?.text().await {
+///         Ok(text) => break text,
 ///         // Waits if the policy allows another attempt; else gives the error back.
-///         Err(error) => session.resend_after(error).await?,
+///         Err(cut) => session.resend_after(cut).await?,
 ///     }
-/// }
+/// };
+/// assert_eq!(text, "one, two, three");
+/// assert_eq!(session.attempts(), 3);
 /// # Ok(()) }
 /// ```
+///
+/// The example `download` in the repository resumes with `Range` and `If-Range`.
 #[derive(Clone)]
 pub struct SharedSession {
     state: Arc<Mutex<State>>,
@@ -144,9 +162,39 @@ impl SharedSession {
         self.lock().session.attempts()
     }
 
-    /// Asks the policy, and the budget of the client, whether another request may follow the current one, whose response failed
-    /// with `error` while it was read. If one may, the session moves on to that attempt: wait for
-    /// the delay, then send.
+    /// Asks the policy, and the budget of the client, whether another request may follow the current one, whose
+    /// response failed with `error` while it was read. If one may, the session moves on to that attempt: wait
+    /// for the delay, then send. For a loop that waits by itself; else take
+    /// [`resend_after`](Self::resend_after).
+    ///
+    /// ```
+    /// # use reqwest::StatusCode;
+    /// # use reqwest_middleware::ClientBuilder;
+    /// # use reqwest_typed_retry::test_util::{Reply, Script};
+    /// use reqwest_typed_retry::{
+    ///     FaultKind, RetryMiddleware, RetryPolicy, RetryReason, RetryRequestExt as _, SharedSession,
+    ///     StopReason,
+    /// };
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let network = Script::always(Reply::status(StatusCode::OK).body("one, tw").cut());
+    /// # let client = ClientBuilder::new(reqwest::Client::new())
+    /// #     .with(RetryMiddleware::default())
+    /// #     .with(network.clone())
+    /// #     .build();
+    /// let session = SharedSession::new(RetryPolicy::builder().max_attempts(2).build()?);
+    /// let response = client.get("http://api.test/").retry_session(&session).send().await?;
+    /// let cut = response.text().await.unwrap_err();
+    /// let decision = session.decide_after(&cut);
+    /// assert_eq!(decision.retry_reason(), Some(RetryReason::Fault(FaultKind::Body)));
+    /// tokio::time::sleep(decision.delay().unwrap_or_default()).await;
+    ///
+    /// let response = client.get("http://api.test/").retry_session(&session).send().await?;
+    /// let cut = response.text().await.unwrap_err();
+    /// assert_eq!(session.decide_after(&cut).stop_reason(), Some(StopReason::AttemptsExhausted));
+    /// # Ok(()) }
+    /// ```
     pub fn decide_after(&self, error: &(dyn Error + 'static)) -> RetryDecision {
         self.judge(error).decision()
     }

@@ -27,20 +27,34 @@ use crate::policy::{PolicyError, RetryPolicy};
 /// of its paths, and its closure.
 ///
 /// ```
-/// use std::time::Duration;
-/// use http::Method;
+/// use reqwest::{Method, StatusCode};
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
 /// use reqwest_typed_retry::{Endpoint, RetryMiddleware, RetryPolicy};
 ///
-/// let policy = RetryPolicy::builder().attempt_timeout(Duration::from_secs(5)).build()?;
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::answering(|request| match request.resend_count {
+/// #     0 => Reply::status(StatusCode::SERVICE_UNAVAILABLE),
+/// #     _ => Reply::status(StatusCode::OK),
+/// # });
+/// let policy = RetryPolicy::default();
 /// let search = Endpoint::named("search")
 ///     .method(Method::POST)
-///     .host("*.example.com")
 ///     .path("/v1/search")
 ///     .policy(policy.to_builder().assume_idempotent(true).build()?)
 ///     .build()?;
-/// let reports = Endpoint::named("reports").path("/reports").buffer_body(1 << 20).build()?;
-/// let retry = RetryMiddleware::builder(policy).endpoint(search).endpoint(reports).build()?;
-/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// assert_eq!(search.name(), "search");
+/// assert!(search.policy().is_some());
+/// let retry = RetryMiddleware::builder(policy).endpoint(search).build()?;
+/// # let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(network).build();
+///
+/// // Of a server whose first answer is a 503: the search is sent again, the order is not.
+/// let searched = client.post("http://api.test/v1/search").send().await?;
+/// assert_eq!(searched.status(), StatusCode::OK);
+/// let ordered = client.post("http://api.test/v1/orders").send().await?;
+/// assert_eq!(ordered.status(), StatusCode::SERVICE_UNAVAILABLE);
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 pub struct Endpoint {
@@ -57,7 +71,8 @@ pub struct Endpoint {
 type When = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
 
 impl Endpoint {
-    /// A builder of an endpoint with this name, by which it is reported.
+    /// A builder of an endpoint with this name. It is part of logs, metrics and reports, so let it say nothing
+    /// secret.
     pub fn named(name: impl Into<String>) -> EndpointBuilder {
         EndpointBuilder {
             name: name.into(),
@@ -71,7 +86,7 @@ impl Endpoint {
         }
     }
 
-    /// By which it is reported.
+    /// Its name in logs, metrics and reports.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -148,6 +163,35 @@ impl fmt::Display for Endpoint {
 }
 
 /// Builds an [`Endpoint`]; [`build`](Self::build) checks it.
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest::{Client, Method};
+/// use reqwest_typed_retry::{DrainLimits, Endpoint, RetryPolicy};
+///
+/// let reports = Endpoint::named("reports")
+///     .method(Method::GET)
+///     .host("*.example.com")
+///     .path("/reports")
+///     .path("/v2/reports")
+///     .when(|request| request.url().query().is_none())
+///     .policy(RetryPolicy::builder().attempt_timeout(Duration::from_secs(60)).build()?)
+///     .buffer_body(1 << 20)
+///     .drain(DrainLimits::none())
+///     .build()?;
+/// assert_eq!(
+///     reports.to_string(),
+///     "GET to *.example.com below /reports, /v2/reports where a closure says so"
+/// );
+/// let client = Client::new();
+/// assert!(reports.matches(&client.get("https://eu.example.com/v2/reports/7").build()?));
+/// assert!(!reports.matches(&client.get("https://eu.example.com/v2/reports/7?raw").build()?));
+/// assert!(!reports.matches(&client.put("https://eu.example.com/v2/reports/7").build()?));
+///
+/// let error = Endpoint::named("reports").host("https://example.com/").build().unwrap_err();
+/// assert_eq!(error.setting(), "endpoint.reports.host");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct EndpointBuilder {
@@ -177,7 +221,8 @@ impl EndpointBuilder {
 
     /// Matches this path and all below it, by whole segments: `/v1` matches `/v1` and `/v1/orders`, not
     /// `/v10`. A final slash makes no difference. Compared as it stands in the URL: case and percent-encoding
-    /// count, so that `/v1/%2e%2e%2f` is below `/v1`; the query does not. Of several, any. **Default**: every path.
+    /// count, so that `/v1/%2e%2e%2f` is below `/v1`; the query does not. Of several, any. **Default**: every
+    /// path.
     pub fn path(mut self, prefix: impl Into<String>) -> Self {
         self.paths.push(prefix.into());
         self
@@ -197,7 +242,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// How much of a body is read inside the attempt; 0 is nothing: see
+    /// How much of a response's body is read inside the attempt, in bytes; 0 is nothing: see
     /// [`RetryMiddlewareBuilder::buffer_body`](crate::RetryMiddlewareBuilder::buffer_body). **Default**: as
     /// the client has it.
     pub fn buffer_body(mut self, limit: u64) -> Self {

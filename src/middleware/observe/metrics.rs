@@ -20,12 +20,35 @@ const RECOVERED: &str = "http_client_retry_recovered_total";
 /// the documentation of the crate, under "Telemetry".
 ///
 /// ```
+/// use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
 /// use reqwest_typed_retry::{MetricsObserver, RetryMiddleware, RetryPolicy};
 ///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::new([Reply::connect_error(), Reply::status(StatusCode::OK)]);
+/// let recorder = DebuggingRecorder::new(); // stands for an exporter
+/// let _installed = metrics::set_default_local_recorder(&recorder);
 /// let retry = RetryMiddleware::builder(RetryPolicy::default())
 ///     .observer(MetricsObserver::new().by_origin())
 ///     .build()?;
-/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// # let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(network).build();
+/// client.get("http://api.test/").send().await?; // a connection fails first
+///
+/// let counted = recorder.snapshotter().snapshot().into_vec();
+/// let resends = counted.iter().find_map(|(key, _, _, value)| {
+///     (key.key().name() == "http_client_retry_resends_total").then_some((key.key(), value))
+/// });
+/// let (key, value) = resends.ok_or("a resend was counted")?;
+/// assert_eq!(*value, DebugValue::Counter(1));
+/// let labels = key.labels().map(|label| (label.key(), label.value()));
+/// assert_eq!(
+///     labels.collect::<Vec<_>>(),
+///     [("method", "GET"), ("origin", "http://api.test"), ("reason", "connect"), ("source", "backoff")]
+/// );
+/// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use]

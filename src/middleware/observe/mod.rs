@@ -25,16 +25,16 @@ use crate::policy::{RetryDecision, RetryPolicy, is_well};
 ///
 /// | hook | when | how often a call |
 /// |---|---|---|
-/// | [`attempt_ended`](Self::attempt_ended) | an attempt has ended, and it is decided what follows | once for each send, made or about to be |
-/// | [`resending`](Self::resending) | … a resend: before its wait | once for each resend, sent or not |
-/// | [`held_back`](Self::held_back) | before a wait for a [`Cooldown`](crate::Cooldown) | once for each such wait |
-/// | [`gave_up`](Self::gave_up) | … the end, with an outcome that is transient; or a wait was the end | 0 or 1 |
-/// | [`recovered`](Self::recovered) | … the end, with an answer of a server that is not sick (below 500), after a resend | 0 or 1 |
+/// | [`attempt_ended`] | an attempt has ended, and what follows is decided | once for each send, made or about to be |
+/// | [`resending`] | … a resend: before its wait | once for each resend, sent or not |
+/// | [`held_back`] | before a wait for a [`Cooldown`](crate::Cooldown) | once for each such wait |
+/// | [`gave_up`] | … the end, with an outcome that is transient; or a wait was the end | 0 or 1 |
+/// | [`recovered`] | … the end, after a resend, with a status below 500 that is not 408, 425 or 429 | 0 or 1 |
 ///
 /// In this order. A first-try success is one `attempt_ended` and no more; so is a 404. A call that ends
-/// before its first attempt, because it was cancelled or its deadline had passed, is not told of unless it was held
-/// back, nor one that is dropped. An attempt whose body a [`SharedSession`](crate::SharedSession) calls cut has ended twice: once
-/// with its head.
+/// before its first attempt, because it was cancelled or its deadline had passed, is not told of unless it was
+/// held back, nor one that is dropped. An attempt whose body a [`SharedSession`](crate::SharedSession) calls cut
+/// has ended twice: once with its head.
 ///
 /// The hooks run in the call itself, so they must be quick; they hold up nobody else. Of several observers each
 /// is told in the order in which they were added, the events first. If a hook panics, so does its call, and no
@@ -43,25 +43,76 @@ use crate::policy::{RetryDecision, RetryPolicy, is_well};
 /// where it was.
 ///
 /// ```
-/// use std::sync::Arc;
-/// use std::sync::atomic::{AtomicU64, Ordering};
-/// use reqwest_typed_retry::{AttemptRecord, ObservedCall, RetryMiddleware, RetryObserver, RetryPolicy};
+/// # use std::sync::{Arc, Mutex, PoisonError};
+/// use std::time::Duration;
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{AttemptRecord, ObservedCall, RetryHistory, RetryObserver};
+/// # use reqwest_typed_retry::{Cooldown, RetryMiddleware, RetryPolicy};
 ///
-/// #[derive(Default)]
-/// struct Resends(AtomicU64);
-///
-/// impl RetryObserver for Resends {
-///     fn resending(&self, _call: &ObservedCall<'_>, _attempt: &AttemptRecord) {
-///         self.0.fetch_add(1, Ordering::Relaxed);
+/// # #[derive(Default)]
+/// # struct Log(Mutex<Vec<String>>);
+/// # impl Log {
+/// #     fn write(&self, line: String) {
+/// #         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+/// #     }
+/// # }
+/// // `Log` keeps lines; `RetryMiddlewareBuilder::observer` adds it to a client.
+/// impl RetryObserver for Log {
+///     fn attempt_ended(&self, _: &ObservedCall<'_>, attempt: &AttemptRecord) {
+///         self.write(format!("{}: {}", attempt.number(), attempt.outcome()));
+///     }
+///     fn resending(&self, _: &ObservedCall<'_>, attempt: &AttemptRecord) {
+///         self.write(format!("resend {}", attempt.number()));
+///     }
+///     fn held_back(&self, _: &ObservedCall<'_>, _wait: Duration) {
+///         self.write("held back".to_owned());
+///     }
+///     fn gave_up(&self, _: &ObservedCall<'_>, history: &RetryHistory) {
+///         self.write(format!("gave up: {}", history.stop_reason()));
+///     }
+///     fn recovered(&self, _: &ObservedCall<'_>, history: &RetryHistory) {
+///         self.write(format!("recovered after {} resends", history.resends()));
 ///     }
 /// }
 ///
-/// let resends = Arc::new(Resends::default()); // to be read later
-/// let retry = RetryMiddleware::builder(RetryPolicy::default()).observer(resends.clone()).build()?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::answering(|request| match (request.url.path(), request.resend_count) {
+/// #     ("/a", 0) => Reply::status(StatusCode::SERVICE_UNAVAILABLE),
+/// #     ("/b", _) => Reply::status(StatusCode::TOO_MANY_REQUESTS).header("retry-after", 3),
+/// #     _ => Reply::status(StatusCode::OK),
+/// # });
+/// # let log = Arc::new(Log::default());
+/// # let retry = RetryMiddleware::builder(RetryPolicy::default())
+/// #     .observer(log.clone())
+/// #     .cooldown(Cooldown::by_origin())
+/// #     .build()?;
+/// # let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(network).build();
+/// // `/a` answers a 503 and then well; `/b` sends all away, and a cooldown keeps `/c` from that host.
+/// client.get("http://api.test/a").send().await?;
+/// client.post("http://api.test/b").send().await?;
+/// client.get("http://api.test/c").send().await?;
+/// # let log = log.0.lock().unwrap_or_else(PoisonError::into_inner);
+/// assert_eq!(
+///     log[..],
+///     [
+///         "1: status 503", "resend 1", "2: status 200", "recovered after 1 resends",
+///         "1: status 429", "gave up: not_idempotent",
+///         "held back", "1: status 200",
+///     ]
+/// );
+/// # Ok(()) }
 /// ```
+///
+/// [`attempt_ended`]: Self::attempt_ended
+/// [`resending`]: Self::resending
+/// [`held_back`]: Self::held_back
+/// [`gave_up`]: Self::gave_up
+/// [`recovered`]: Self::recovered
 pub trait RetryObserver: Send + Sync + 'static {
-    /// The attempt has ended, as `attempt` says.
+    /// The attempt has ended, as `attempt` says, and it is decided what follows.
     fn attempt_ended(&self, call: &ObservedCall<'_>, attempt: &AttemptRecord) {
         let _ = (call, attempt);
     }
@@ -83,13 +134,54 @@ pub trait RetryObserver: Send + Sync + 'static {
         let _ = (call, history);
     }
 
-    /// The call ends well after all.
+    /// The call ends well after all: after a resend, by a status below 500 that is not 408, 425 or 429.
     fn recovered(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
         let _ = (call, history);
     }
 }
 
-/// The call that an observer is told of.
+/// The call that a [`RetryObserver`] is told of. Nothing in it is secret: it can go into logs whole.
+///
+/// ```
+/// # use std::sync::{Arc, Mutex, PoisonError};
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// # use reqwest_typed_retry::{AttemptRecord, Endpoint, RetryMiddleware, RetryObserver, RetryPolicy};
+/// use reqwest_typed_retry::ObservedCall;
+///
+/// fn line(call: &ObservedCall<'_>) -> String {
+///     let origin = call.origin().unwrap_or_default();
+///     let endpoint = call.endpoint().unwrap_or("no endpoint");
+///     let retries = call.max_retries().map_or("any number of".to_owned(), |max| max.to_string());
+///     let seconds = call.elapsed().as_secs();
+///     format!("{} {origin} ({endpoint}), {retries} retries, {seconds} s", call.method())
+/// }
+/// # #[derive(Default)]
+/// # struct Last(Mutex<String>);
+/// # impl RetryObserver for Last {
+/// #     fn resending(&self, call: &ObservedCall<'_>, _: &AttemptRecord) {
+/// #         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = line(call);
+/// #     }
+/// # }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::new([
+/// #     Reply::connect_error().after(std::time::Duration::from_secs(4)),
+/// #     Reply::status(StatusCode::OK),
+/// # ]);
+/// # let last = Arc::new(Last::default());
+/// # let retry = RetryMiddleware::builder(RetryPolicy::default())
+/// #     .endpoint(Endpoint::named("search").path("/search").build()?)
+/// #     .observer(last.clone())
+/// #     .build()?;
+/// # let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(network).build();
+/// // The first attempt fails after 4 s, and this is told before the wait for the second.
+/// client.get("http://user:secret@api.test/search?key=secret").send().await?;
+/// # let told = last.0.lock().unwrap_or_else(PoisonError::into_inner);
+/// assert_eq!(*told, "GET http://api.test (search), 2 retries, 4 s");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy)]
 pub struct ObservedCall<'a> {
     pub(super) method: &'a Method,
@@ -119,13 +211,14 @@ impl ObservedCall<'_> {
         self.endpoint
     }
 
-    /// How many retries the policy allows. `None`: only the deadline ends them.
+    /// How many retries the policy allows: one less than its
+    /// [`max_attempts`](crate::RetryPolicy::max_attempts). `None`: only the deadline ends them.
     #[must_use]
     pub fn max_retries(&self) -> Option<u32> {
         self.policy.max_attempts().map(|attempts| attempts.get() - 1)
     }
 
-    /// Since the call began.
+    /// How long ago the call began; with a [`SharedSession`](crate::SharedSession), how long ago that was made.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.elapsed
