@@ -10,14 +10,38 @@ use tokio::time::Instant;
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
-/// use reqwest_typed_retry::test_util::TestClock;
+/// use reqwest_middleware::ClientBuilder;
+/// use reqwest_typed_retry::test_util::{Reply, Script, TestClock};
 /// use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+/// # use reqwest::StatusCode;
 ///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = TestClock::ticking(SystemTime::UNIX_EPOCH);
+/// let retry =
+///     RetryMiddleware::builder(RetryPolicy::default()).wall_clock(clock.reader()).build()?;
+/// // A server that is closed until half a minute past midnight.
+/// let network = Script::new([
+///     Reply::status(StatusCode::SERVICE_UNAVAILABLE)
+///         .header("retry-after", "Thu, 01 Jan 1970 00:00:30 GMT"),
+///     Reply::status(StatusCode::OK),
+/// ]);
+/// let client = ClientBuilder::new(reqwest::Client::new()).with(retry).with(network).build();
+/// client.get("http://api.test/").send().await?;
+/// assert!(clock.now() >= SystemTime::UNIX_EPOCH + Duration::from_secs(30));
+/// # Ok(()) }
+/// ```
+///
+/// One that does not tick moves when it is told to:
+///
+/// ```
+/// # use std::time::{Duration, SystemTime};
+/// # use reqwest_typed_retry::test_util::TestClock;
 /// let clock = TestClock::new(SystemTime::UNIX_EPOCH);
-/// let retry = RetryMiddleware::builder(RetryPolicy::default()).wall_clock(clock.reader()).build()?;
 /// clock.advance(Duration::from_secs(60));
 /// assert_eq!(clock.now(), SystemTime::UNIX_EPOCH + Duration::from_secs(60));
-/// # Ok::<(), reqwest_typed_retry::PolicyError>(())
+/// clock.set(SystemTime::UNIX_EPOCH); // a clock that is put right can go back
+/// assert_eq!(clock.now(), SystemTime::UNIX_EPOCH);
 /// ```
 #[derive(Clone, Debug)]
 pub struct TestClock {

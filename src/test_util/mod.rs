@@ -14,11 +14,11 @@
 //! [`RetryMiddlewareBuilder`](crate::RetryMiddlewareBuilder), and the test sets
 //! [`generator`](crate::RetryMiddlewareBuilder::generator) and
 //! [`wall_clock`](crate::RetryMiddlewareBuilder::wall_clock) on it first; both are there without this feature, too. A
-//! client that tests share shares its budget. `reqwest::Client::new()` loads the system's certificates, which is most of
-//! the time of such a test: one can be shared.
+//! client that tests share shares its budget. `reqwest::Client::new()` loads the system's certificates, which is most
+//! of the time of such a test: one can be shared.
 //!
-//! A test that takes as long as its waits is not paused. Enable the feature `test-util` of this crate and of tokio in `[dev-dependencies]`, and mark tests
-//! with `#[tokio::test(start_paused = true)]`:
+//! Enable the feature `test-util` of this crate and of tokio in `[dev-dependencies]`, and mark tests with
+//! `#[tokio::test(start_paused = true)]`. A test that takes as long as its waits is not paused.
 //!
 //! ```
 //! use std::time::Duration;
@@ -27,8 +27,8 @@
 //! use reqwest_typed_retry::test_util::{Reply, Script, seeded_jitter};
 //! use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
 //!
-//! # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
-//! # .block_on(async {
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let script = Script::new([
 //!     Reply::status(StatusCode::SERVICE_UNAVAILABLE).header(RETRY_AFTER, 30),
 //!     Reply::status(StatusCode::OK).body("hello"),
@@ -42,8 +42,7 @@
 //! assert_eq!(body, "hello");
 //! let waited = script.received()[1].at - script.received()[0].at;
 //! assert!((Duration::from_secs(30)..=Duration::from_secs(33)).contains(&waited));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! # }).unwrap();
+//! # Ok(()) }
 //! ```
 
 mod clock;

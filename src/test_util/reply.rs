@@ -9,6 +9,43 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use reqwest_middleware::Error;
 
 /// One answer of a [`Script`](super::Script).
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest::StatusCode;
+/// use reqwest_middleware::{ClientBuilder, Error};
+/// use reqwest_typed_retry::RetryErrorExt as _;
+/// use reqwest_typed_retry::test_util::{Reply, Script};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // A client without a retry layer, which shows each as it comes.
+/// let network = Script::new([
+///     Reply::status(StatusCode::OK).header("etag", "\"7\"").body("hello"),
+///     Reply::status(StatusCode::OK).body("hel").cut(),
+///     Reply::dns_error(),
+///     Reply::connect_error(),
+///     Reply::hang(),
+///     Reply::status(StatusCode::OK).after(Duration::from_secs(5)),
+///     Reply::error(|| Error::middleware(std::io::Error::other("no token"))),
+/// ]);
+/// let client = ClientBuilder::new(reqwest::Client::new()).with(network).build();
+/// let get = || client.get("http://api.test/").timeout(Duration::from_secs(2)).send();
+///
+/// let whole = get().await?;
+/// assert_eq!(whole.headers()["etag"], "\"7\"");
+/// assert_eq!(whole.text().await?, "hello");
+/// assert!(get().await?.text().await.is_err());
+/// for _ in ["dns_error", "connect_error"] {
+///     let error = get().await.unwrap_err();
+///     assert!(error.reqwest().is_some_and(reqwest::Error::is_connect));
+/// }
+/// for _ in ["hang", "after"] {
+///     assert!(get().await.unwrap_err().timed_out());
+/// }
+/// assert_eq!(get().await.unwrap_err().to_string(), "no token");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Reply {
@@ -60,7 +97,7 @@ impl Reply {
         self
     }
 
-    /// Sets the body; on a reply that is no response it does nothing.
+    /// Sets the body; on a reply that is no response it does nothing. **Default**: empty.
     pub fn body(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         if let Kind::Response { body, .. } = &mut self.kind {
             *body = bytes.into();
@@ -94,13 +131,13 @@ impl Reply {
         Self::of(Kind::Hang)
     }
 
-    /// An error of the test's own.
+    /// An error of the test's own, made anew for each request that gets this reply.
     pub fn error(make: impl Fn() -> Error + Send + Sync + 'static) -> Self {
         Self::of(Kind::Error(Arc::new(make)))
     }
 
-    /// Lets this much tokio time pass before the reply. If the request's timeout is shorter, a real
-    /// timeout error comes instead.
+    /// Lets this much tokio time pass before the reply. If the request's timeout is not longer, a real timeout
+    /// error comes instead. **Default**: none.
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = delay;
         self

@@ -29,6 +29,40 @@ use crate::ResendCount;
 /// [`DeliveryProof`](crate::DeliveryProof) sees no exchange and proves nothing: for these take a server on loopback.
 ///
 /// A script that is added before the retry layer answers in its place: one request, and no history.
+///
+/// ```
+/// use reqwest::StatusCode;
+/// use reqwest_middleware::ClientBuilder;
+/// use reqwest_typed_retry::RetryMiddleware;
+/// use reqwest_typed_retry::test_util::{Reply, Script};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = |network: &Script| {
+///     ClientBuilder::new(reqwest::Client::new())
+///         .with(RetryMiddleware::default())
+///         .with(network.clone())
+///         .build()
+/// };
+/// // In turn.
+/// let network = Script::new([Reply::connect_error(), Reply::status(StatusCode::OK)]);
+/// client(&network).get("http://api.test/").send().await?;
+/// assert_eq!((network.received().len(), network.replies_left()), (2, 0));
+///
+/// // Down.
+/// let network = Script::always(Reply::status(StatusCode::SERVICE_UNAVAILABLE));
+/// let response = client(&network).get("http://api.test/").send().await?;
+/// assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+///
+/// // By the request.
+/// let network = Script::answering(|request| match request.url.host_str() {
+///     Some("mirror.test") => Reply::status(StatusCode::OK),
+///     _ => Reply::dns_error(),
+/// });
+/// assert!(client(&network).get("http://api.test/").send().await.is_err());
+/// assert!(client(&network).get("http://mirror.test/").send().await.is_ok());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Script {
     state: Arc<State>,
@@ -55,7 +89,37 @@ impl fmt::Debug for Replies {
     }
 }
 
-/// One request as a [`Script`] received it.
+/// One request as a [`Script`] received it: one attempt, where a retry layer is outside of it.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use reqwest_middleware::ClientBuilder;
+/// use reqwest::{Method, StatusCode};
+/// use reqwest_typed_retry::test_util::{Reply, Script};
+/// # use reqwest_typed_retry::{RetryMiddleware, RetryPolicy};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let policy = RetryPolicy::builder().attempt_timeout(Duration::from_secs(10)).build()?;
+/// let network = Script::new([
+///     Reply::status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", 30),
+///     Reply::status(StatusCode::OK),
+/// ]);
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::new(policy))
+/// #     .with(network.clone())
+/// #     .build();
+/// let put = client.put("http://api.test/users/7").header("x-tenant", "blue").body("hello");
+/// put.send().await?;
+/// let [first, second] = &network.received()[..] else { return Err("two attempts".into()) };
+/// assert_eq!((&second.method, second.url.path()), (&Method::PUT, "/users/7"));
+/// assert_eq!(second.headers["x-tenant"], "blue");
+/// assert_eq!(second.body.as_deref(), Some(&b"hello"[..]));
+/// assert_eq!(second.timeout, Some(Duration::from_secs(10))); // the attempt timeout
+/// assert_eq!((first.resend_count, second.resend_count), (0, 1));
+/// assert!(second.at - first.at >= Duration::from_secs(30));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Received {
@@ -71,11 +135,38 @@ pub struct Received {
     pub body: Option<Vec<u8>>,
     /// Its own timeout.
     pub timeout: Option<Duration>,
-    /// What [`ResendCount::of`] says of it.
+    /// What [`ResendCount::of`] says of it: 0 for the first attempt.
     pub resend_count: u32,
 }
 
-/// The error of a request for which a [`Script`] has no reply left.
+/// The error of a request for which a [`Script`] has no reply left. The retry layer does not send it again.
+///
+/// ```
+/// # use reqwest::StatusCode;
+/// # use reqwest_middleware::ClientBuilder;
+/// use reqwest_middleware::Error;
+/// # use reqwest_typed_retry::RetryMiddleware;
+/// use reqwest_typed_retry::test_util::{Reply, Script, ScriptExhausted};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let network = Script::new([Reply::status(StatusCode::SERVICE_UNAVAILABLE)]);
+/// # let client = ClientBuilder::new(reqwest::Client::new())
+/// #     .with(RetryMiddleware::default())
+/// #     .with(network.clone())
+/// #     .build();
+/// let Err(Error::Middleware(error)) = client.get("http://api.test/").send().await else {
+///     return Err("one reply does not do for a resend".into());
+/// };
+/// let exhausted = error.downcast_ref::<ScriptExhausted>().ok_or("an error of the script's")?;
+/// assert_eq!((exhausted.number, exhausted.url.path()), (2, "/"));
+/// assert_eq!(
+///     exhausted.to_string(),
+///     "the script has no reply left for its request 2, GET http://api.test/"
+/// );
+/// # assert_eq!(network.received().len(), 2);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScriptExhausted {
@@ -122,7 +213,8 @@ impl Script {
         }
     }
 
-    /// How many replies of the list nobody has had yet.
+    /// How many replies of the list nobody has had yet. 0 where there is no list: for
+    /// [`always`](Self::always) and [`answering`](Self::answering).
     #[must_use]
     pub fn replies_left(&self) -> usize {
         match &self.state.replies {
