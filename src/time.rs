@@ -4,6 +4,7 @@
 //! is not supported.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 pub(crate) use tokio::time::Instant;
@@ -24,11 +25,12 @@ pub(crate) async fn timeout<T>(limit: Duration, work: impl Future<Output = T>) -
 }
 
 /// The wall clock, for HTTP dates alone.
-pub(crate) struct WallClock(Box<dyn Fn() -> SystemTime + Send + Sync>);
+#[derive(Clone)]
+pub(crate) struct WallClock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl WallClock {
     pub(crate) fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        Self(Box::new(now))
+        Self(Arc::new(now))
     }
 
     pub(crate) fn now(&self) -> SystemTime {

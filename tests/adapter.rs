@@ -177,7 +177,7 @@ async fn a_hanging_attempt_is_cut_and_its_error_is_reqwests_own_timeout() {
     assert_eq!(arrivals(&script), [ms(0), ms(1_100), ms(2_300)]);
     let history = tracker.history().unwrap();
     assert_eq!(history.stop_reason(), StopReason::AttemptsExhausted);
-    assert!(history.may_have_taken_effect());
+    assert!(history.earlier_may_have_taken_effect());
     for attempt in history.attempts() {
         let fault = attempt.outcome().fault();
         assert_eq!(fault.map(Fault::kind), Some(FaultKind::Timeout));
@@ -430,7 +430,7 @@ async fn a_history_tells_what_happened_without_any_part_of_the_url() {
     let response = client(exact().build().unwrap(), &script).get(URL).send().await.unwrap();
     let history = response.extensions().get::<RetryHistory>().unwrap();
     assert_eq!(history.server_delay(), Some(ms(3_000)), "the last one");
-    assert!(history.may_have_taken_effect());
+    assert!(history.earlier_may_have_taken_effect());
 }
 
 #[tokio::test(start_paused = true)]
@@ -442,13 +442,16 @@ async fn without_a_proof_any_earlier_attempt_may_have_taken_effect() {
         let policy = exact().attempt_timeout(ms(50)).build().unwrap();
         let response = client(policy, &script).delete(URL).send().await.unwrap();
         let history = response.extensions().get::<RetryHistory>().unwrap();
-        assert!(history.may_have_taken_effect(), "{label}: {history}");
+        assert!(history.earlier_may_have_taken_effect(), "{label}: {history}");
     }
     let script = Script::new([Reply::status(StatusCode::NOT_FOUND)]);
     let tracker = RetryTracker::new();
     let request = client(RetryPolicy::default(), &script).delete(URL);
     request.with_extension(tracker.clone()).send().await.unwrap();
-    assert!(!tracker.history().unwrap().may_have_taken_effect(), "there was no earlier one");
+    assert!(
+        !tracker.history().unwrap().earlier_may_have_taken_effect(),
+        "there was no earlier one"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,13 +4,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use http::{Extensions, Method, StatusCode};
 use reqwest::{Body, Client, Request, Response, ResponseBuilderExt as _};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
-use reqwest_typed_retry::test_util::{Reply, Script};
+use reqwest_typed_retry::test_util::{Reply, Script, seeded_jitter};
 use reqwest_typed_retry::{
     Attempt, Backoff, DeliveryProof, FaultKind, Jitter, ResendCount, RetryDecision, RetryHistory,
     RetryMiddleware, RetryPolicy, RetryPolicyBuilder, RetryReason, RetryRequestExt as _,
@@ -367,4 +367,36 @@ async fn a_wait_that_is_given_up_makes_no_later_request_repeatable() {
     assert_eq!(session.attempts(), 2, "both were sent");
     let decision = session.decide_after(&body_error().await);
     assert_eq!(decision.stop_reason(), Some(StopReason::NotIdempotent));
+}
+
+/// What the loop decides, too.
+#[tokio::test(start_paused = true)]
+async fn the_clients_own_clock_and_generator_serve_the_loop() {
+    let now = SystemTime::UNIX_EPOCH + DELAY;
+    let waits = |seed| async move {
+        let answers = Answers::new(&[Cut]);
+        let retry = RetryMiddleware::builder(RetryPolicy::never())
+            .generator(seeded_jitter(seed))
+            .wall_clock(move || now)
+            .build()
+            .unwrap();
+        let client = ClientBuilder::new(Client::new()).with(retry).with(answers).build();
+        let rule = move |seen: &Attempt<'_>| {
+            assert_eq!(seen.now(), now);
+            None
+        };
+        let session = session(policy(8).jitter(Jitter::Full).classifier(rule));
+        let mut waits = Vec::new();
+        loop {
+            let request = client.get("http://service.test/").retry_session(&session);
+            let error = request.send().await.unwrap().text().await.unwrap_err();
+            match session.decide_after(&error) {
+                RetryDecision::RetryAfter { delay, .. } => waits.push(delay),
+                _ => return waits,
+            }
+        }
+    };
+    let one = waits(7).await;
+    assert_eq!((one.len(), &one), (7, &waits(7).await));
+    assert_ne!(one, waits(8).await);
 }

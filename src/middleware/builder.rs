@@ -81,26 +81,16 @@ use crate::time::WallClock;
 #[derive(Debug)]
 #[must_use]
 pub struct RetryMiddlewareBuilder {
-    policy: RetryPolicy,
-    endpoints: Endpoints,
-    proof: Option<DeliveryProof>,
-    budget: Option<RetryBudget>,
-    cooldown: Option<Cooldown>,
-    drain: DrainLimits,
-    buffer_body: Option<u64>,
-    wraps_errors: bool,
-    attempt_header: Option<HeaderName>,
-    observers: Observers,
-    wall_clock: WallClock,
-    generator: Generator,
+    retry: RetryMiddleware,
 }
 
 impl RetryMiddlewareBuilder {
     pub(super) fn new(policy: RetryPolicy) -> Self {
-        Self {
+        let retry = RetryMiddleware {
             policy,
             endpoints: Endpoints::default(),
-            proof: None,
+            has_told_unproven: AtomicBool::new(false),
+            observed: false,
             budget: Some(RetryBudget::default()),
             cooldown: None,
             drain: DrainLimits::default(),
@@ -110,7 +100,8 @@ impl RetryMiddlewareBuilder {
             observers: Observers::default(),
             wall_clock: WallClock::default(),
             generator: Generator::default(),
-        }
+        };
+        Self { retry }
     }
 
     /// Changes the policies: that of the client, for `None`, and those that the endpoints so far have of their
@@ -136,8 +127,8 @@ impl RetryMiddlewareBuilder {
         mut self,
         map: impl Fn(Option<&str>, RetryPolicyBuilder) -> RetryPolicyBuilder,
     ) -> Result<Self, PolicyError> {
-        self.policy = map(None, self.policy.to_builder()).build()?;
-        for endpoint in self.endpoints.iter_mut() {
+        self.retry.policy = map(None, self.retry.policy.to_builder()).build()?;
+        for endpoint in self.retry.endpoints.iter_mut() {
             if let Some(policy) = &mut endpoint.policy {
                 let new = map(Some(&endpoint.name), policy.to_builder()).build();
                 *policy = new.map_err(|error| in_endpoint(error, &endpoint.name))?;
@@ -149,41 +140,42 @@ impl RetryMiddlewareBuilder {
     /// Rules of their own for some requests, if no endpoint that was added before matches them: see
     /// [`Endpoint`]. **Default**: none, so that the client's rules hold for all.
     pub fn endpoint(mut self, endpoint: Endpoint) -> Self {
-        self.endpoints.add(endpoint);
+        self.retry.endpoints.add(endpoint);
         self
     }
 
     /// The proof of the client that this middleware is for: lifts method safety where a request is
     /// proven not to have been processed. See [`DeliveryProof`]. **Default**: none, so that nothing lifts it.
     pub fn delivery_proof(mut self, proof: DeliveryProof) -> Self {
-        self.proof = Some(proof);
+        let DeliveryProof { .. } = proof; // what it proves is a matter of the client
+        self.retry.observed = true;
         self
     }
 
     /// The budget of the resends, for this client or shared with others: see [`RetryBudget`]. **Default**: one
     /// of its own, of 100 tokens for each origin.
     pub fn budget(mut self, budget: RetryBudget) -> Self {
-        self.budget = Some(budget);
+        self.retry.budget = Some(budget);
         self
     }
 
     /// No budget: whatever state a server is in, each request is sent as often as the policy allows.
     pub fn without_budget(mut self) -> Self {
-        self.budget = None;
+        self.retry.budget = None;
         self
     }
 
     /// Keeps all requests of this client from an origin for as long as a 429 or 503 of it asks. Set a
     /// deadline with it: see [`Cooldown`]. **Default**: none, so that each request learns for itself.
     pub fn cooldown(mut self, cooldown: Cooldown) -> Self {
-        self.cooldown = Some(cooldown);
+        self.retry.cooldown = Some(cooldown);
         self
     }
 
     /// How much of a response that is not handed out is read: see [`DrainLimits`]. **Default**: 64 KiB, one
     /// second.
     pub fn drain(mut self, limits: DrainLimits) -> Self {
-        self.drain = limits;
+        self.retry.drain = limits;
         self
     }
 
@@ -214,7 +206,7 @@ impl RetryMiddlewareBuilder {
     /// # Ok(()) }
     /// ```
     pub fn buffer_body(mut self, limit: u64) -> Self {
-        self.buffer_body = (limit > 0).then_some(limit);
+        self.retry.buffer_body = (limit > 0).then_some(limit);
         self
     }
 
@@ -222,7 +214,7 @@ impl RetryMiddlewareBuilder {
     /// request was sent, for how long, and why no more; the error itself is its source. A response is
     /// never made an error. **Default**: off, so that an error comes as it was made.
     pub fn wrap_errors(mut self) -> Self {
-        self.wraps_errors = true;
+        self.retry.wraps_errors = true;
         self
     }
 
@@ -251,7 +243,7 @@ impl RetryMiddlewareBuilder {
     /// # Ok(()) }
     /// ```
     pub fn attempt_header(mut self, name: HeaderName) -> Self {
-        self.attempt_header = Some(name);
+        self.retry.attempt_header = Some(name);
         self
     }
 
@@ -287,21 +279,21 @@ impl RetryMiddlewareBuilder {
     /// # Ok(()) }
     /// ```
     pub fn observer(mut self, observer: impl RetryObserver) -> Self {
-        self.observers.add(observer);
+        self.retry.observers.add(observer);
         self
     }
 
     /// The clock against which the dates in a response are read where its own `Date` does not serve, and which
     /// classifiers see. **Default**: the system's.
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        self.wall_clock = WallClock::new(now);
+        self.retry.wall_clock = WallClock::new(now);
         self
     }
 
     /// The generator behind jitter; idempotency keys are not drawn from it. **Default**: the thread's own,
     /// `rand::rng()`.
     pub fn generator(mut self, rng: impl Rng + Send + 'static) -> Self {
-        self.generator = Generator::new(rng);
+        self.retry.generator = Generator::new(rng);
         self
     }
 
@@ -330,22 +322,22 @@ impl RetryMiddlewareBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<RetryMiddleware, PolicyError> {
-        self.endpoints.check()?;
-        self.check_proof(&self.policy)?;
-        for endpoint in self.endpoints.iter() {
+        self.retry.endpoints.check()?;
+        self.check_proof(&self.retry.policy)?;
+        for endpoint in self.retry.endpoints.iter() {
             if let Some(policy) = &endpoint.policy {
                 let proof = self.check_proof(policy);
                 proof.map_err(|error| in_endpoint(error, endpoint.name()))?;
             }
         }
-        let own = self.endpoints.iter().filter_map(Endpoint::policy);
-        check_attempt_header(self.attempt_header.as_ref(), own.chain([&self.policy]))?;
+        let own = self.retry.endpoints.iter().filter_map(Endpoint::policy);
+        check_attempt_header(self.retry.attempt_header.as_ref(), own.chain([&self.retry.policy]))?;
         Ok(self.build_unchecked())
     }
 
     fn check_proof(&self, policy: &RetryPolicy) -> Result<(), PolicyError> {
         let statuses = policy.not_processed_statuses();
-        if statuses.is_empty() || self.proof.is_some() {
+        if statuses.is_empty() || self.retry.observed {
             return Ok(());
         }
         let rule = "without a delivery proof the list has no effect: add one, or leave it empty";
@@ -353,21 +345,7 @@ impl RetryMiddlewareBuilder {
     }
 
     pub(super) fn build_unchecked(self) -> RetryMiddleware {
-        RetryMiddleware {
-            observed: self.proof.is_some(),
-            policy: self.policy,
-            endpoints: self.endpoints,
-            has_told_unproven: AtomicBool::new(false),
-            budget: self.budget,
-            cooldown: self.cooldown,
-            drain: self.drain,
-            buffer_body: self.buffer_body,
-            wraps_errors: self.wraps_errors,
-            attempt_header: self.attempt_header,
-            observers: self.observers,
-            wall_clock: self.wall_clock,
-            generator: self.generator,
-        }
+        self.retry
     }
 }
 

@@ -66,7 +66,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// fn what(error: &RetryError) -> &'static str {
 ///     match error {
 ///         error if error.is_body() => "the body factory failed",
-///         error if error.is_closed() => "the server asked for quiet, and a cooldown kept to it",
+///         error if error.is_held_back() => "the server asked for quiet, and a cooldown kept to it",
 ///         error if error.is_cancelled() => "cancelled",
 ///         error if error.is_deadline() => "too slow: the deadline passed",
 ///         error if error.is_timeout() => "too slow: an attempt took too long",
@@ -129,7 +129,7 @@ enum Cause {
     HeadTimeout,
     Deadline,
     Cancelled,
-    Closed,
+    HeldBack,
     /// The last error, for those who want all in one type.
     Last(reqwest_middleware::Error),
 }
@@ -155,8 +155,8 @@ impl RetryError {
         Self::new(Cause::Cancelled)
     }
 
-    pub(super) fn closed() -> Self {
-        Self::new(Cause::Closed)
+    pub(super) fn held_back() -> Self {
+        Self::new(Cause::HeldBack)
     }
 
     pub(super) fn wrap(error: reqwest_middleware::Error) -> Self {
@@ -180,7 +180,7 @@ impl RetryError {
         Fault::unknown(match &self.cause {
             Cause::Body(_) => FaultKind::Invalid,
             Cause::HeadTimeout | Cause::Deadline => FaultKind::Timeout,
-            Cause::Cancelled | Cause::Closed => FaultKind::Other,
+            Cause::Cancelled | Cause::HeldBack => FaultKind::Other,
             Cause::Last(error) => fault_source::classify(error).kind(),
         })
     }
@@ -207,7 +207,7 @@ impl RetryError {
         match &self.cause {
             Cause::HeadTimeout | Cause::Deadline => true,
             Cause::Last(error) => error.timed_out(),
-            Cause::Body(_) | Cause::Cancelled | Cause::Closed => false,
+            Cause::Body(_) | Cause::Cancelled | Cause::HeldBack => false,
         }
     }
 
@@ -222,8 +222,8 @@ impl RetryError {
     /// there is no outcome to give back: before the first attempt, or because it was not read whole. No
     /// time limit has passed then.
     #[must_use]
-    pub fn is_closed(&self) -> bool {
-        matches!(self.cause, Cause::Closed)
+    pub fn is_held_back(&self) -> bool {
+        matches!(self.cause, Cause::HeldBack)
     }
 
     /// Whether the call was cancelled, and there is no outcome to give back.
@@ -270,7 +270,7 @@ impl RetryError {
             Cause::HeadTimeout => "no response head came within the time limit",
             Cause::Deadline => "the deadline passed",
             Cause::Cancelled => "the request was cancelled",
-            Cause::Closed => "the server asked for quiet for longer than the deadline allows",
+            Cause::HeldBack => "the server asked for quiet for longer than the deadline allows",
             Cause::Last(_) => "the request failed",
         }
     }
@@ -300,7 +300,7 @@ impl Error for RetryError {
         match &self.cause {
             Cause::Body(cause) => Some(cause.as_ref()),
             Cause::Last(error) => Some(error),
-            Cause::HeadTimeout | Cause::Deadline | Cause::Cancelled | Cause::Closed => None,
+            Cause::HeadTimeout | Cause::Deadline | Cause::Cancelled | Cause::HeldBack => None,
         }
     }
 }

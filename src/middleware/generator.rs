@@ -2,22 +2,22 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rand::rngs::{SysRng, ThreadRng};
 use rand::{Rng, TryRng};
 
-/// The thread's generator, or one that the caller brought.
-#[derive(Default)]
+/// The thread's generator, or one that the caller brought. Clones draw from the same one.
+#[derive(Clone, Default)]
 pub(super) enum Generator {
     #[default]
     Thread,
-    Given(Mutex<Box<dyn Rng + Send>>),
+    Given(Arc<Mutex<dyn Rng + Send>>),
 }
 
 impl Generator {
     pub(super) fn new(rng: impl Rng + Send + 'static) -> Self {
-        Self::Given(Mutex::new(Box::new(rng)))
+        Self::Given(Arc::new(Mutex::new(rng)))
     }
 
     pub(super) fn draws(&self) -> Draws<'_> {
@@ -32,14 +32,14 @@ impl Generator {
 /// during a decision, and may wait for each other.
 pub(super) enum Draws<'a> {
     Thread(ThreadRng),
-    Given(&'a Mutex<Box<dyn Rng + Send>>),
+    Given(&'a Mutex<dyn Rng + Send>),
 }
 
 impl Draws<'_> {
     fn with<T>(&mut self, draw: impl FnOnce(&mut dyn Rng) -> T) -> T {
         match self {
             Self::Thread(rng) => draw(rng),
-            Self::Given(rng) => draw(&mut **rng.lock().unwrap_or_else(PoisonError::into_inner)),
+            Self::Given(rng) => draw(&mut *rng.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 }

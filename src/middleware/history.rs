@@ -95,7 +95,7 @@ impl fmt::Display for AttemptOutcome {
 ///
 /// assert!(second.started() >= Duration::from_secs(2));
 /// assert_eq!(second.outcome().fault().map(Fault::kind), Some(FaultKind::Connect));
-/// assert!(!second.not_processed()); // the fault says so, and that is no proof: see `DeliveryProof`
+/// assert!(!second.proven_not_processed()); // the fault says so; for proof see `DeliveryProof`
 ///
 /// assert_eq!(third.decision().stop_reason(), Some(StopReason::Completed));
 /// # Ok(()) }
@@ -105,7 +105,7 @@ pub struct AttemptRecord {
     number: u32,
     started: Duration,
     outcome: AttemptOutcome,
-    not_processed: bool,
+    proven_not_processed: bool,
     server_delay: Option<Duration>,
     decision: RetryDecision,
 }
@@ -115,11 +115,11 @@ impl AttemptRecord {
         number: u32,
         started: Duration,
         outcome: AttemptOutcome,
-        not_processed: bool,
+        proven_not_processed: bool,
         server_delay: Option<Duration>,
         decision: RetryDecision,
     ) -> Self {
-        Self { number, started, outcome, not_processed, server_delay, decision }
+        Self { number, started, outcome, proven_not_processed, server_delay, decision }
     }
 
     /// The attempt's number, counted from 1; of a [`SharedSession`](crate::SharedSession), over all of its
@@ -145,8 +145,8 @@ impl AttemptRecord {
     /// Whether it is proven that the server did not act on it. The delivery of a fault alone is no
     /// such proof: see [`DeliveryProof`](crate::DeliveryProof).
     #[must_use]
-    pub fn not_processed(&self) -> bool {
-        self.not_processed
+    pub fn proven_not_processed(&self) -> bool {
+        self.proven_not_processed
     }
 
     /// What the server asked the client to wait, whether or not it did. `None` too where the policy
@@ -209,7 +209,7 @@ impl fmt::Display for AttemptRecord {
 /// assert_eq!(history.stop_reason(), StopReason::Permanent);
 /// assert_eq!(history.server_delay(), Some(Duration::from_secs(2)));
 /// // It may be gone because an earlier attempt of this very call has deleted it.
-/// assert!(history.may_have_taken_effect());
+/// assert!(history.earlier_may_have_taken_effect());
 /// assert_eq!(
 ///     history.to_string(),
 ///     "attempt 1: status 503; retry in 2.00s (set by the server): status 503\n\
@@ -228,14 +228,15 @@ impl fmt::Display for AttemptRecord {
 /// |---|---|
 /// | `attempts` | one object an attempt; empty, if the call ended before its first |
 /// | `stop_reason` | [`stop_reason`](Self::stop_reason), by [`StopReason::as_str`] |
-/// | `may_have_taken_effect` | [`may_have_taken_effect`](Self::may_have_taken_effect) |
+/// | `earlier_may_have_taken_effect` | [`earlier_may_have_taken_effect`](Self::earlier_may_have_taken_effect) |
 ///
 /// | field of an attempt | what |
 /// |---|---|
 /// | `number` | counted from 1 |
 /// | `started_seconds` | [`AttemptRecord::started`] |
 /// | `status`, or `fault` | the status as a number, or [`FaultKind::as_str`](crate::FaultKind::as_str) |
-/// | `not_processed` | [`AttemptRecord::not_processed`]: proven, by a [`DeliveryProof`](crate::DeliveryProof) |
+/// | `delivery` | of a fault: [`Delivery::as_str`](crate::Delivery::as_str), which alone is no proof |
+/// | `proven_not_processed` | [`AttemptRecord::proven_not_processed`]: proven, by a [`DeliveryProof`](crate::DeliveryProof) |
 /// | `server_delay_seconds` | [`AttemptRecord::server_delay`]; not there without one |
 /// | `retry`, or `stop` | what followed |
 /// | `retry.delay_seconds` | the wait |
@@ -268,7 +269,7 @@ impl fmt::Display for AttemptRecord {
 ///                 "number": 1,
 ///                 "started_seconds": 0.0,
 ///                 "status": 503,
-///                 "not_processed": false,
+///                 "proven_not_processed": false,
 ///                 "server_delay_seconds": 2.0,
 ///                 "retry": { "delay_seconds": 2.0, "reason": "status", "delay_source": "server" },
 ///             },
@@ -276,12 +277,13 @@ impl fmt::Display for AttemptRecord {
 ///                 "number": 2,
 ///                 "started_seconds": 2.0,
 ///                 "fault": "connect",
-///                 "not_processed": false,
+///                 "delivery": "not_processed",
+///                 "proven_not_processed": false,
 ///                 "stop": { "reason": "attempts_exhausted" },
 ///             },
 ///         ],
 ///         "stop_reason": "attempts_exhausted",
-///         "may_have_taken_effect": true,
+///         "earlier_may_have_taken_effect": true,
 ///     })
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -329,11 +331,11 @@ impl RetryHistory {
     /// PUT, may be the echo of our own success.
     ///
     /// It says nothing of the last one: after a single POST that failed it is `false`, and that POST may
-    /// well have taken effect. For that ask its [`AttemptRecord::not_processed`].
+    /// well have taken effect. For that ask its [`AttemptRecord::proven_not_processed`].
     #[must_use]
-    pub fn may_have_taken_effect(&self) -> bool {
+    pub fn earlier_may_have_taken_effect(&self) -> bool {
         let (_, earlier) = self.attempts.split_last().unzip();
-        earlier.unwrap_or_default().iter().any(|attempt| !attempt.not_processed)
+        earlier.unwrap_or_default().iter().any(|attempt| !attempt.proven_not_processed)
     }
 }
 

@@ -40,7 +40,7 @@ use crate::policy::{Delivery, Outcome};
 /// assert!(charge.send().await.is_err());
 /// let history = tracker.history().ok_or("the call has ended")?;
 /// assert_eq!(history.resends(), 2);
-/// assert!(history.attempts().iter().all(|attempt| attempt.not_processed()));
+/// assert!(history.attempts().iter().all(|attempt| attempt.proven_not_processed()));
 /// # Ok(()) }
 /// ```
 ///

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::history::{AttemptOutcome, AttemptRecord, RetryHistory};
+use super::history::{AttemptRecord, RetryHistory};
 use crate::policy::RetryDecision;
 
 /// Times are in seconds; names are those of `as_str`.
@@ -12,7 +12,7 @@ use crate::policy::RetryDecision;
 struct Report<'a> {
     attempts: &'a [AttemptRecord],
     stop_reason: &'static str,
-    may_have_taken_effect: bool,
+    earlier_may_have_taken_effect: bool,
 }
 
 #[derive(Serialize)]
@@ -23,7 +23,9 @@ struct Attempt {
     status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<&'static str>,
-    not_processed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivery: Option<&'static str>,
+    proven_not_processed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     server_delay_seconds: Option<f64>,
     #[serde(flatten)]
@@ -42,7 +44,7 @@ impl Serialize for RetryHistory {
         let report = Report {
             attempts: self.attempts(),
             stop_reason: self.stop_reason().as_str(),
-            may_have_taken_effect: self.may_have_taken_effect(),
+            earlier_may_have_taken_effect: self.earlier_may_have_taken_effect(),
         };
         report.serialize(serializer)
     }
@@ -50,10 +52,7 @@ impl Serialize for RetryHistory {
 
 impl Serialize for AttemptRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (status, fault) = match self.outcome() {
-            AttemptOutcome::Status(status) => (Some(status.as_u16()), None),
-            AttemptOutcome::Fault(fault) => (None, Some(fault.kind().as_str())),
-        };
+        let fault = self.outcome().fault();
         let decision = match self.decision() {
             RetryDecision::RetryAfter { delay, reason, source } => Decision::Retry {
                 delay_seconds: delay.as_secs_f64(),
@@ -65,9 +64,10 @@ impl Serialize for AttemptRecord {
         let attempt = Attempt {
             number: self.number(),
             started_seconds: self.started().as_secs_f64(),
-            status,
-            fault,
-            not_processed: self.not_processed(),
+            status: self.outcome().status().map(|status| status.as_u16()),
+            fault: fault.map(|fault| fault.kind().as_str()),
+            delivery: fault.map(|fault| fault.delivery().as_str()),
+            proven_not_processed: self.proven_not_processed(),
             server_delay_seconds: self.server_delay().as_ref().map(Duration::as_secs_f64),
             decision,
         };

@@ -5,12 +5,13 @@ use std::fmt;
 use std::mem;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::Method;
 use reqwest::{Request, Url};
 
 use super::call::target;
+use super::generator::Generator;
 use super::history::{AttemptOutcome, AttemptRecord};
 use super::identity::Identity;
 use super::observe::{self, ObservedCall, Observers};
@@ -20,7 +21,7 @@ use crate::origin::{Account, RetryBudget};
 use crate::policy::{
     IdempotencyKey, Outcome, RetryDecision, RetryPolicy, RetrySession, RetryableMethod, StopReason,
 };
-use crate::time::Instant;
+use crate::time::{Instant, WallClock};
 
 /// A [`RetrySession`] that a loop of the application's own shares with the middleware, so that both
 /// count the same attempts: for those who read a body as a stream. When it is cut, the response has
@@ -105,15 +106,17 @@ struct State {
     account: Option<Account>,
 }
 
-/// What is told of the last request, once there was one, and to whom.
+/// What is known of the last request, once there was one, and who is told.
 #[derive(Clone, Default)]
 struct Current {
     method: Method,
     url: Option<Url>,
     /// The name of the endpoint that it belongs to.
     endpoint: Option<Arc<str>>,
-    /// Those of the client that sends it.
+    /// These are the client's that sends it.
     observers: Observers,
+    wall_clock: WallClock,
+    generator: Generator,
 }
 
 impl State {
@@ -222,11 +225,11 @@ impl SharedSession {
         let left = scope.as_ref().and_then(|scope| scope.time_left());
         let (host, path) = target(current.url.as_ref());
         let attempt = session
-            .attempt_ended(&current.method, Outcome::error(fault, error), SystemTime::now())
+            .attempt_ended(&current.method, Outcome::error(fault, error), current.wall_clock.now())
             .with_target(host, path)
             .with_elapsed(elapsed)
             .with_deadline(left.map(|left| elapsed.saturating_add(left)));
-        let mut decision = session.decide(&attempt, &mut rand::rng());
+        let mut decision = session.decide(&attempt, &mut current.generator.draws());
         if decision.delay().is_some() && scope.is_some_and(|scope| scope.is_cancelled()) {
             decision = RetryDecision::DoNotRetry { reason: StopReason::Cancelled };
         }
@@ -339,6 +342,8 @@ impl SharedSession {
             url: Some(request.url().clone()),
             endpoint: endpoint.map(|endpoint| endpoint.name.clone()),
             observers: retry.observers.clone(),
+            wall_clock: retry.wall_clock.clone(),
+            generator: retry.generator.clone(),
         };
         let state = &mut *self.lock();
         state.account = state.account.take().filter(|account| {

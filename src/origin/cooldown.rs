@@ -35,7 +35,7 @@ const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 ///   `Retry-After: 60`. And when it stops, what is held back goes in a burst that can keep it down
 ///   (`docs/fleets.md` has it measured). Attempts, and limits of an attempt, end none of this.
 /// - The wait counts against the deadline, and not as an attempt. One that could not end before it never
-///   starts: a first attempt then fails at once by [`RetryError::is_closed`](crate::RetryError::is_closed), and
+///   starts: a first attempt then fails at once by [`RetryError::is_held_back`](crate::RetryError::is_held_back), and
 ///   of a resend the outcome in hand comes back, if it is whole.
 /// - Attempts that are on the wire as the answer comes go on, and so do those whose body a factory is making.
 ///   An answer closes the origin however old its request is.
@@ -62,7 +62,7 @@ const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// let first = client.get("http://api.test/one").send().await?;
 /// assert_eq!(first.status(), StatusCode::TOO_MANY_REQUESTS); // 30 s are more than its deadline
 /// let second = client.get("http://api.test/two").send().await.unwrap_err();
-/// assert!(second.retry_error().is_some_and(|error| error.is_closed()));
+/// assert!(second.retry_error().is_some_and(|error| error.is_held_back()));
 /// assert_eq!(script.received().len(), 1); // it was not sent
 /// let other = client.get("http://other.test/").send().await?;
 /// assert_eq!(other.status(), StatusCode::OK);

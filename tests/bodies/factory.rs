@@ -177,7 +177,7 @@ async fn a_post_with_a_factory_is_never_proven_unprocessed() {
         let history = tracker.history().unwrap();
         let found = (history.attempts().len(), Some(history.stop_reason()));
         assert_eq!((found, calls.get()), (ended, made), "{}: {history}", source.label);
-        let proven = history.attempts().iter().all(|attempt| attempt.not_processed());
+        let proven = history.attempts().iter().all(|attempt| attempt.proven_not_processed());
         assert_eq!(proven, made == 0, "{}: {history}", source.label);
     }
 }
@@ -228,7 +228,7 @@ async fn a_factory_that_fails_ends_the_call_with_its_own_error_and_nothing_is_se
         let found = history.attempts().iter().map(|attempt| attempt.outcome()).collect::<Vec<_>>();
         assert_eq!(found, outcomes, "{history}");
         assert_eq!(history.stop_reason(), StopReason::Permanent, "{history}");
-        assert_eq!(history.may_have_taken_effect(), fails == 2, "{history}");
+        assert_eq!(history.earlier_may_have_taken_effect(), fails == 2, "{history}");
     }
 }
 

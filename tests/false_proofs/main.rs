@@ -541,7 +541,7 @@ async fn only_with_a_proof_no_earlier_attempt_can_have_taken_effect() {
         request.send().await.unwrap_err();
         let history = tracker.history().unwrap();
         assert_eq!(history.attempts().len(), 3, "{label}: {history}");
-        assert_eq!(history.may_have_taken_effect(), may, "{label}: {history}");
+        assert_eq!(history.earlier_may_have_taken_effect(), may, "{label}: {history}");
     }
 }
 

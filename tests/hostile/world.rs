@@ -103,7 +103,7 @@ fn back(result: &Result<Response>, history: &RetryHistory) -> Back {
     match error.retry_error() {
         Some(ours) if ours.is_cancelled() => Back::Cancelled,
         Some(ours) if ours.is_deadline() => Back::Deadline,
-        Some(ours) if ours.is_closed() => Back::Closed,
+        Some(ours) if ours.is_held_back() => Back::Closed,
         Some(ours) if ours.is_body() => Back::Body,
         Some(ours) if ours.is_timeout() => Back::HeadTimeout,
         _ => match history.attempts().last().map(|last| last.outcome()) {

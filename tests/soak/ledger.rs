@@ -182,7 +182,7 @@ impl Ledger {
             let number = usize::try_from(record.number()).unwrap();
             // A cut that a session tells is told of an attempt that had ended already.
             slot.outcomes[number].get_or_insert(record.outcome());
-            if record.not_processed() {
+            if record.proven_not_processed() {
                 slot.not_processed.add(number);
             }
         }

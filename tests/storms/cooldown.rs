@@ -248,7 +248,7 @@ async fn the_wait_counts_against_the_deadline() {
     let error = client.get(A).with_extension(tracker.clone()).send().await.unwrap_err();
     assert_eq!(started.elapsed(), ms(0), "at once");
     let ours = error.retry_error().unwrap();
-    assert!(ours.is_closed() && !ours.is_deadline() && !error.timed_out());
+    assert!(ours.is_held_back() && !ours.is_deadline() && !error.timed_out());
     assert_eq!(
         ours.to_string(),
         "the server asked for quiet for longer than the deadline allows \

@@ -119,7 +119,7 @@ fn says(error: &RetryError) -> Vec<&'static str> {
         ("timeout", error.is_timeout()),
         ("deadline", error.is_deadline()),
         ("cancelled", error.is_cancelled()),
-        ("closed", error.is_closed()),
+        ("held back", error.is_held_back()),
         ("source", error.source().is_some()),
     ]
     .into_iter()
@@ -233,7 +233,7 @@ async fn those_of_time_say_which_limit_it_was() {
                 let soon = RetryScope::new().deadline_in(ms(1_000));
                 soon.run(client.get(URL).send()).await
             },
-            &["closed"],
+            &["held back"],
             "the server asked for quiet for longer than the deadline allows \
              (GET https://service.test:8443, attempts: 0, stop: deadline_would_pass)",
             (0, 0, DeadlineWouldPass, Method::GET),

@@ -111,7 +111,7 @@ async fn in_json_times_are_seconds_and_words_are_those_of_as_str() {
                 "number": 1,
                 "started_seconds": 0.0,
                 "status": 503,
-                "not_processed": false,
+                "proven_not_processed": false,
                 "server_delay_seconds": 2.0,
                 "retry": { "delay_seconds": 2.0, "reason": "status", "delay_source": "server" },
             },
@@ -119,27 +119,28 @@ async fn in_json_times_are_seconds_and_words_are_those_of_as_str() {
                 "number": 2,
                 "started_seconds": 2.0,
                 "fault": "connect",
-                "not_processed": false,
+                "delivery": "not_processed",
+                "proven_not_processed": false,
                 "retry": { "delay_seconds": 0.2, "reason": "connect", "delay_source": "backoff" },
             },
             {
                 "number": 3,
                 "started_seconds": 2.2,
                 "status": 503,
-                "not_processed": false,
+                "proven_not_processed": false,
                 "server_delay_seconds": 90.0,
                 "stop": { "reason": "server_delay_too_long" },
             },
         ],
         "stop_reason": "server_delay_too_long",
-        "may_have_taken_effect": true,
+        "earlier_may_have_taken_effect": true,
     });
     assert_eq!(serde_json::to_value(&history).unwrap(), expected);
     assert_eq!(serde_json::to_value(history.attempts()[1]).unwrap(), expected["attempts"][1]);
 
     // In this order.
-    let text = r#"{"attempts":[{"number":1,"started_seconds":0.0,"status":503,"not_processed":false,"server_delay_seconds":2.0,"retry":{"delay_seconds":2.0,"reason":"status","delay_source":"server"}}],"stop_reason":"cancelled","may_have_taken_effect":false}"#;
+    let text = r#"{"attempts":[{"number":1,"started_seconds":0.0,"status":503,"proven_not_processed":false,"server_delay_seconds":2.0,"retry":{"delay_seconds":2.0,"reason":"status","delay_source":"server"}}],"stop_reason":"cancelled","earlier_may_have_taken_effect":false}"#;
     assert_eq!(serde_json::to_string(&cancelled(40).await).unwrap(), text);
-    let none = r#"{"attempts":[],"stop_reason":"cancelled","may_have_taken_effect":false}"#;
+    let none = r#"{"attempts":[],"stop_reason":"cancelled","earlier_may_have_taken_effect":false}"#;
     assert_eq!(serde_json::to_string(&cancelled(0).await).unwrap(), none);
 }

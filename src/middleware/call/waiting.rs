@@ -68,7 +68,7 @@ impl Call<'_> {
         };
         let error = match reason {
             StopReason::Cancelled => RetryError::cancelled,
-            _ => RetryError::closed,
+            _ => RetryError::held_back,
         };
         Some((reason, wait.into_outcome().unwrap_or_else(|| Err(error().into()))))
     }
