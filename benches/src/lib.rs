@@ -1,6 +1,7 @@
 //! What all benches share: who is measured, on what, against whom, and how memory and numbers are counted.
 
 pub mod around;
+pub mod behaviours;
 pub mod canned;
 pub mod contenders;
 pub mod counting;
