@@ -263,3 +263,8 @@ pub use policy::{
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Those of the guide, too.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/migrating-from-reqwest-retry.md")]
+struct MigratingFromReqwestRetry;
