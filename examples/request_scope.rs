@@ -1,16 +1,23 @@
-//! A service whose requests have a time limit, and end when nobody waits for them any more:
-//! `cargo run --example request_scope`.
+//! A service whose requests have a time limit, and end when nobody waits for them any more.
 //!
-//! The service (axum) makes a page of what two upstreams say: the price, whose server fails every
-//! other time, and the reviews, whose server is sick and asks for 20 s. Every request to it runs in a
-//! `RetryScope`: the limits reach both calls, and the function that makes them knows nothing of it.
-//! Two clients want the page:
+//! What it shows: the service (axum) makes a page of what two upstreams say: the price, whose server fails every
+//! other time, and the reviews, whose server is sick and asks for 20 s. Every request to it runs in a `RetryScope`:
+//! the limits reach both calls, and the function that makes them knows nothing of it. Two clients want the page:
 //!
 //! - one in 10 s: the service does not wait for the reviews, and the page comes without them;
 //! - one in a minute, so that the service does wait; but then the client goes away.
 //!
-//! All servers are in this file and listen on loopback ports that the system picks. It ends by itself
-//! in a second. The exit code is 0 only if all went as described.
+//! All servers are in this file and listen on loopback ports that the system picks.
+//!
+//! Run it: `cargo run --example request_scope`. It ends by itself in a second; the exit code is 0 only if all went as
+//! described. Some of what it prints:
+//!
+//! ```text
+//! A client that wants the page in 10 s
+//!   20 s are too long to wait for the reviews: the page comes without them.
+//!   page: 9.99; no reviews
+//!   the call for reviews ended after 933.0µs: deadline_would_pass
+//! ```
 
 use std::net::SocketAddr;
 use std::process::ExitCode;

@@ -1,8 +1,18 @@
 //! How a service tests what it does when its upstream fails: minutes of waiting in milliseconds, no socket.
 //!
-//! `cargo run --example testing` prints what a call met and how long it took; `cargo test --example testing` runs the
-//! tests at the end of this file. A service of your own needs the feature `test-util` of this crate and of tokio in
-//! its `[dev-dependencies]`.
+//! What it shows: an order that meets a 503, silence, and a refused connection before it is taken; `main` prints what
+//! it met and how long that took. The tests of the service are at the end of this file. A service of your own needs
+//! the feature `test-util` of this crate and of tokio in its `[dev-dependencies]`.
+//!
+//! Run it: `cargo run --example testing`, and its tests: `cargo test --example testing`. It ends by itself in a second;
+//! the exit code is 0 only if all went as described. Some of what it prints:
+//!
+//! ```text
+//! order 17
+//! attempt 1: status 503; retry in 49.40s (set by the server): status 503
+//! attempt 2 after 49.40s: fault timeout (delivery unknown); retry in 1.55s (set by the backoff): timeout
+//! sent 4 times within 63.809s, tested in 74.68289ms
+//! ```
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -69,6 +79,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let sent = script.received();
     let last = sent.last().ok_or("requests have been sent")?;
     println!("sent {} times within {:?}, tested in {:?}", sent.len(), last.at, started.elapsed());
+    // As long as the server asked, and the time limit of the attempt that was never answered.
+    if sent.len() != 4 || last.at < Duration::from_secs(45 + 10) || order != "order 17" {
+        return Err("it did not go as described".into());
+    }
     Ok(())
 }
 

@@ -1,10 +1,19 @@
-//! Bodies that are made anew for each attempt: `cargo run --example upload`.
+//! Bodies that are made anew for each attempt.
 //!
-//! A file, a stream and a multipart form can't be copied, so a retry layer can send them only once,
-//! unless it is told how to make them again. Each is uploaded to a server on loopback that answers
-//! 503 once. The server keeps what it was sent, and both attempts must have carried the same.
+//! What it shows: a file, a stream and a multipart form can't be copied, so a retry layer can send them only once,
+//! unless it is told how to make them again. Each is uploaded to a server on loopback that answers 503 once. The
+//! server keeps what it was sent, and both attempts must have carried the same.
 //!
-//! It ends by itself in seconds. The exit code is 0 only if all went as described.
+//! Run it: `cargo run --example upload`. It ends by itself in a second; the exit code is 0 only if all went as
+//! described. Some of what it prints:
+//!
+//! ```text
+//! /form
+//!   950381 bytes -> 503
+//!   950381 bytes -> 201
+//!   end: 201 Created
+//!   ok: the same parts, each time with a boundary of its own
+//! ```
 
 use std::collections::HashMap;
 use std::io;

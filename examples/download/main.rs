@@ -1,11 +1,21 @@
-//! Downloads that survive what happens to downloads: `cargo run --example download`.
+//! Downloads that survive what happens to downloads.
 //!
-//! The function to copy is in `download.rs`: it streams a body to a file and, when the body is cut,
-//! asks for the rest. A server on loopback (`server.rs`) gives it reasons to. For each file this
-//! prints what the server will do, what it was asked and answered, the end, and `ok` or `FAILED`.
-//! On a terminal there is a progress bar, too.
+//! What it shows: a body that is streamed to a file and, when it is cut, asked for from where it ended. The function
+//! to copy is in `download.rs`. A server on loopback (`server.rs`) gives it reasons to. For each file this prints
+//! what the server will do, what it was asked and answered, the end, and `ok` or `FAILED`. On a terminal there is a
+//! progress bar, too.
 //!
-//! It ends by itself in seconds. The exit code is 0 only if all went as described.
+//! Run it: `cargo run --example download`. It ends by itself in seconds; the exit code is 0 only if all went as
+//! described. Some of what it prints:
+//!
+//! ```text
+//! /weak
+//!   The ETag is weak, so it does not say that two parts fit. The client starts over.
+//!   request 1: all of it      -> 200, cut after 2000000 bytes
+//!   request 2: all of it      -> 200
+//!   resends left in the budget: 100 of 100
+//!   end: 4194304 bytes; attempts: 2, cuts: 1, restarts: 1
+//! ```
 
 mod download;
 mod server;

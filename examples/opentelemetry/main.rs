@@ -1,15 +1,21 @@
-//! One OpenTelemetry span for each attempt, all in one trace: `cargo run --example opentelemetry`.
+//! One OpenTelemetry span for each attempt, all in one trace.
 //!
-//! The part to copy is in `attempt_span.rs`: the span of an attempt, with
-//! `http.request.resend_count`. reqwest-tracing makes one whenever a request is sent, since it is
-//! added after the retry layer, and gives it to the server in the field `traceparent`. What the retry
-//! layer has to say ("retry 1 of 2") becomes events of the application's own span around the call.
+//! What it shows: a server on loopback answers 503 twice, then 200; the spans that were exported, the events of the
+//! retry layer, and what the server was told. The part to copy is in `attempt_span.rs`: the span of an attempt, with
+//! `http.request.resend_count`. reqwest-tracing makes one whenever a request is sent, since it is added after the
+//! retry layer, and gives it to the server in the field `traceparent`. What the retry layer has to say ("retry 1 of
+//! 2") becomes events of the application's own span around the call. The exporter keeps everything in memory; an
+//! application has one of opentelemetry-otlp in its place.
 //!
-//! A server on loopback answers 503 twice, then 200. This prints the spans that were exported, those
-//! events, and what the server was told. The exporter keeps everything in memory; an application has
-//! one of opentelemetry-otlp in its place.
+//! Run it: `cargo run --example opentelemetry`. It ends by itself in a second; the exit code is 0 only if all went as
+//! described. Some of what it prints:
 //!
-//! It ends by itself in a second. The exit code is 0 only if all went as described.
+//! ```text
+//! Events of the span "load report":
+//!   retry 1 of 2  reason: status 503, delay: 58.215493ms, outcome: -
+//!   retry 2 of 2  reason: status 503, delay: 130.6205ms, outcome: -
+//!   recovered     reason: -, delay: -, outcome: status 200
+//! ```
 
 mod attempt_span;
 

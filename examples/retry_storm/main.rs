@@ -1,10 +1,12 @@
-//! A retry storm, policy by policy: `cargo run --example retry_storm`.
+//! A retry storm, policy by policy.
 //!
-//! 10,000 clients, each a real client with this crate's middleware, send to a modelled server
-//! (`storm/server.rs`) that is sick for half a minute. Time is tokio's paused time, and all
-//! randomness comes from one seed: the same seed gives the same numbers and the same picture. It
-//! prints a table, and draws the load over time as an SVG, into the directory for temporary files
-//! or to a path of yours:
+//! What it shows: 10,000 clients, each a real client with this crate's middleware, send to a modelled server
+//! (`storm/server.rs`) that is sick for half a minute. Time is tokio's paused time, and all randomness comes from one
+//! seed: the same seed gives the same numbers and the same picture. It prints a table, and draws the load over time
+//! as an SVG, into the directory for temporary files or to a path of yours.
+//!
+//! Run it: `cargo run --example retry_storm`. It ends by itself in about 40 seconds, with `--release` in 2; the
+//! exit code is 0 only if all went as `docs/fleets.md` says. Other ways to run it:
 //!
 //! ```sh
 //! cargo run --release --example retry_storm -- docs/retry-storm.svg
@@ -12,11 +14,19 @@
 //! cargo run --release --example retry_storm -- --fleets
 //! ```
 //!
-//! - By default the server works at a tenth of its capacity in the outage: what is queued comes too
-//!   late, the rest is shed. With `--refusing` it answers 503 to all at once.
+//! - By default the server works at a tenth of its capacity in the outage: what is queued comes too late, the rest is
+//!   shed. With `--refusing` it answers 503 to all at once.
 //! - `--fleets` prints how far budgets bound fleets of 100 to 10,000 clients; it takes minutes.
 //!
-//! The exit code is 0 only if all went as the documentation says.
+//! Some of what it prints, with most of the columns left out:
+//!
+//! ```text
+//! | policy                          | peak load | extra sends, outage |
+//! |---------------------------------|----------:|--------------------:|
+//! | no retries                      |      0.82 |                 0 % |
+//! | default, without budget         |      2.48 |               150 % |
+//! | default, a budget a process     |      1.44 |                 9 % |
+//! ```
 
 mod storm;
 
