@@ -98,7 +98,7 @@ impl Client {
                 .attempt_ended(request.method(), outcome, SystemTime::now())
                 .with_target(request.uri().host().unwrap_or(""), request.uri().path())
                 .with_elapsed(started.elapsed())
-                .with_not_processed(true); // as far as the fault itself says so: there was one exchange
+                .with_sole_exchange(true); // no redirects, no proxy: see `Client::new`
             let decision = session.decide(&attempt, &mut rng);
             told(&attempt, decision);
             match decision.delay() {
