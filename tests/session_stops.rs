@@ -11,8 +11,8 @@ use reqwest::{Body, Client};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
-    AttemptRecord, Backoff, Jitter, ObservedCall, RetryHistory, RetryMiddleware, RetryObserver,
-    RetryPolicy, RetryRequestExt as _, RetryScope, SharedSession, StopReason,
+    AttemptRecord, Backoff, Endpoint, Jitter, ObservedCall, RetryHistory, RetryMiddleware,
+    RetryObserver, RetryPolicy, RetryRequestExt as _, RetryScope, SharedSession, StopReason,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +24,9 @@ const DELAY: Duration = Duration::from_secs(1);
 struct Told(Arc<Mutex<Vec<String>>>);
 
 impl RetryObserver for Told {
-    fn attempt_ended(&self, _: &ObservedCall<'_>, attempt: &AttemptRecord) {
-        self.0.lock().unwrap().push(format!("attempt {}", attempt.number()));
+    fn attempt_ended(&self, call: &ObservedCall<'_>, attempt: &AttemptRecord) {
+        let of = call.endpoint().map_or_else(String::new, |name| format!(" of {name}"));
+        self.0.lock().unwrap().push(format!("attempt {}{of}", attempt.number()));
     }
 
     fn gave_up(&self, call: &ObservedCall<'_>, history: &RetryHistory) {
@@ -138,6 +139,38 @@ async fn whoever_was_cancelled_in_the_wait_of_the_middleware_stays_so() {
     let stop = session.decide_after(&result.unwrap_err()).stop_reason();
     assert_eq!((stop, script.received().len()), (Some(StopReason::Cancelled), 1));
     assert_eq!(told.take(), ["attempt 1", "gave up GET: cancelled"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_is_told_of_the_endpoint_that_its_request_belongs_to() {
+    let (script, told) = (Script::always(cut(200)), Told::default());
+    let retry = RetryMiddleware::builder(RetryPolicy::never())
+        .endpoint(Endpoint::named("search").path("/search").build().unwrap())
+        .observer(told.clone());
+    let http = ClientBuilder::new(Client::new()).with(retry.build().unwrap()).with(script).build();
+    let session = session();
+    for path in ["search", "other"] {
+        let get = http.get(format!("{URL}{path}")).retry_session(&session);
+        session.resend_after(get.send().await.unwrap().text().await.unwrap_err()).await.unwrap();
+    }
+    let attempts = ["attempt 1 of search", "attempt 1 of search", "attempt 2", "attempt 2"];
+    assert_eq!(told.take(), attempts);
+}
+
+/// For a loop that waits by itself: nothing is counted for a wait that may not begin.
+#[tokio::test(start_paused = true)]
+async fn whoever_is_cancelled_before_the_wait_is_told_so_at_once() {
+    let (script, told) = (Script::always(cut(200)), Told::default());
+    let (http, session) = (client(&script, &told), session());
+    let token = CancellationToken::new();
+    let scope = RetryScope::new().cancel_on(token.clone());
+    let stop = scope.run(async {
+        let error = http.get(URL).retry_session(&session).send().await.unwrap().text().await;
+        token.cancel();
+        session.decide_after(&error.unwrap_err()).stop_reason()
+    });
+    assert_eq!((stop.await, session.attempts()), (Some(StopReason::Cancelled), 1));
+    assert_eq!(told.take(), ["attempt 1", "attempt 1", "gave up GET: cancelled"]);
 }
 
 #[tokio::test(start_paused = true)]

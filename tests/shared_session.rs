@@ -192,6 +192,28 @@ async fn before_the_first_request_nothing_may_be_sent_twice() {
     assert_eq!(decision.stop_reason(), Some(StopReason::NotIdempotent));
 }
 
+/// As the documentation says: what is judged is the last request that the session was told of.
+#[tokio::test(start_paused = true)]
+async fn a_client_without_the_middleware_tells_the_session_nothing() {
+    let answers = Answers::new(&[Whole]);
+    let (told, untold) =
+        (answers.client(), ClientBuilder::new(Client::new()).with(answers.clone()).build());
+    let session = session(policy(3));
+    for (client, method, stop) in [
+        (&untold, Method::GET, Some(StopReason::NotIdempotent)),
+        (&told, Method::GET, None),
+        (&untold, Method::POST, None),
+        (&told, Method::POST, Some(StopReason::NotIdempotent)),
+        (&untold, Method::GET, Some(StopReason::NotIdempotent)),
+    ] {
+        // As long as nothing is known, the count does not move.
+        let request = client.request(method.clone(), "http://service.test/");
+        request.retry_session(&session).send().await.unwrap();
+        let decision = session.decide_after(&body_error().await);
+        assert_eq!(decision.stop_reason(), stop, "{method}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_error_of_the_body_decides() {
     let script = Answers::new(&[Whole]);
@@ -215,8 +237,10 @@ async fn the_error_of_the_body_decides() {
 async fn a_classifier_is_told_where_the_last_request_went() {
     let script = Answers::new(&[Whole]);
     let session = session(policy(3).classifier(|attempt: &Attempt<'_>| {
+        // Of the cut: that the middleware tells where it went is another matter.
+        let is_cut = attempt.outcome().status().is_none();
         let there = (attempt.host(), attempt.path()) == ("service.test", "/a");
-        there.then_some(Verdict::Permanent)
+        (is_cut && there).then_some(Verdict::Permanent)
     }));
     for (path, stop) in [("a", Some(StopReason::Permanent)), ("b", None)] {
         let url = format!("http://service.test/{path}?q");
@@ -262,6 +286,31 @@ async fn requests_side_by_side_on_one_session_keep_their_own_class_and_one_count
         assert_eq!((count(first.clone()), count(Method::GET)), sent, "{first}");
         assert_eq!(session.attempts(), 3, "{first}");
     }
+}
+
+/// Also where another one, which may be repeated, moves the count on meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_resend_of_another_request_makes_the_last_one_no_more_repeatable() {
+    let script = Script::answering(|request| match (&request.method, request.resend_count) {
+        (&Method::GET, 0) => Reply::status(StatusCode::SERVICE_UNAVAILABLE).after(DELAY),
+        _ => Reply::status(StatusCode::OK).after(DELAY),
+    });
+    let retry = RetryMiddleware::new(RetryPolicy::never());
+    let client = ClientBuilder::new(Client::new()).with(retry).with(script.clone()).build();
+    let session = session(policy(5));
+    let send = |method: Method, after: Duration| {
+        let request = client.request(method, "http://service.test/").retry_session(&session);
+        async move {
+            tokio::time::sleep(after).await;
+            request.send().await.unwrap();
+        }
+    };
+    futures_util::future::join(send(Method::GET, Duration::ZERO), send(Method::POST, DELAY / 2))
+        .await;
+    let sent: Vec<_> = script.received().into_iter().map(|request| request.method).collect();
+    assert_eq!(sent, [Method::GET, Method::POST, Method::GET]);
+    let decision = session.decide_after(&body_error().await);
+    assert_eq!(decision.stop_reason(), Some(StopReason::NotIdempotent));
 }
 
 #[tokio::test(start_paused = true)]

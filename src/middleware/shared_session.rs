@@ -45,8 +45,8 @@ use crate::time::{Instant, WallClock};
 ///   [`io::Error`](std::io::Error) of the kind `UnexpectedEof`.
 /// - An error that was made of a status (`error_for_status`) ends the loop: the middleware has judged
 ///   it, and by its fields.
-/// - Where the client has no retry middleware, the class of the request is not known, and nothing is
-///   sent again.
+/// - A client without a retry middleware tells it nothing. If no other has told of a request before, its class is
+///   not known, and nothing is sent again; else a cut would be judged as one of that earlier request.
 ///
 /// ```
 /// # use reqwest::StatusCode;
@@ -262,7 +262,7 @@ impl SharedSession {
     fn stop(&self, begun: u64, reason: StopReason) {
         let state = &mut *self.lock();
         if state.begun == begun {
-            (state.stopped, state.gave_up) = (Some(reason), true);
+            state.stopped = Some(reason);
         }
     }
 
