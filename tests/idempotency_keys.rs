@@ -606,7 +606,7 @@ async fn what_code_adds_to_every_policy_reaches_endpoints_too() {
     let own = Endpoint::named("own").path("/own").policy(policy().max_attempts(5).build().unwrap());
     let client = Endpoint::named("as the client has it").path("/client");
     let retry = RetryMiddleware::builder(policy().build().unwrap())
-        .endpoint(own.build().unwrap())
+        .endpoint(own.clone().build().unwrap())
         .endpoint(client.build().unwrap())
         .map_policies(|endpoint, policy| match endpoint {
             None | Some("own") => policy.retry_statuses([StatusCode::GONE].into_iter().collect()),
@@ -617,6 +617,11 @@ async fn what_code_adds_to_every_policy_reaches_endpoints_too() {
         .map_policies(|_, policy| policy.max_attempts(0))
         .unwrap_err();
     assert_eq!(error.setting(), "max_attempts");
+    let error = RetryMiddleware::builder(RetryPolicy::default())
+        .endpoint(own.build().unwrap())
+        .map_policies(|endpoint, policy| policy.max_attempts(3 * u32::from(endpoint.is_none())))
+        .unwrap_err();
+    assert_eq!(error.setting(), "endpoint.own.policy.max_attempts");
     let server = server([reply(410)]).await;
     let client = ClientBuilder::new(http()).with(retry.build().unwrap()).build();
     for (path, sends) in [("/", 3), ("/own", 5), ("/client", 3)] {

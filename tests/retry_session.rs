@@ -115,3 +115,22 @@ fn a_stop_is_final_whatever_comes_after_it() {
     }
     assert!(!session.may_resend(true));
 }
+
+/// The head of a good answer completes the attempt, and its body may still be cut.
+#[test]
+fn an_answer_whose_body_is_cut_can_be_asked_about_again() {
+    let headers = HeaderMap::new();
+    let good = Outcome::response(StatusCode::OK, &headers);
+    let cut = Outcome::fault(Fault::unknown(FaultKind::Body));
+    let mut session = RetrySession::new(RetryPolicy::default(), RetryableMethod::Idempotent);
+    for (outcome, attempts, stop) in [
+        (good, 1, Some(StopReason::Completed)),
+        (cut, 2, None),
+        (good, 2, Some(StopReason::Completed)),
+    ] {
+        let attempt = session.attempt_ended(&Method::GET, outcome, NOW);
+        let decision = session.decide(&attempt, &mut seeded_jitter(1));
+        assert_eq!((decision.stop_reason(), session.attempts()), (stop, attempts), "{outcome:?}");
+        assert!(session.may_resend(false));
+    }
+}

@@ -399,4 +399,16 @@ mod tests {
         assert_eq!(send_all(&origins, key, NOW), 0);
         assert_eq!(send_all(&origins, key, NOW + IDLE_AFTER), 0);
     }
+
+    #[test]
+    fn a_clock_that_was_read_before_anothers_makes_an_origin_idle_no_sooner() {
+        let [key] = keys();
+        let origins = SickOrigins::new(3 * TOKEN, IDLE_AFTER);
+        let later = NOW + Duration::from_secs(1);
+        for now in [later, NOW] {
+            assert_eq!(send(&origins, key, now), Some(Home::Own));
+        }
+        assert_eq!(origins.level(key, NOW + IDLE_AFTER), TOKEN);
+        assert_eq!(origins.level(key, later + IDLE_AFTER), 3 * TOKEN);
+    }
 }
