@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use http::StatusCode;
 use reqwest_middleware::Middleware;
+use reqwest_typed_retry::test_util::{Received, Reply, Script, ScriptExhausted, TestClock};
 use reqwest_typed_retry::{
-    ApiProfile, AttemptRecord, Backoff, Classifier, DelayHint, DelaySource, Delivery, Fault,
-    FaultKind, FaultSet, HintUnit, IdempotencyKey, Jitter, KeyFormat, PolicyError, ResendCount,
-    RetryDecision, RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryPolicy,
-    RetryPolicyBuilder, RetryReason, RetrySession, RetryTracker, RetryableMethod, ServerDelays,
-    StatusCondition, StatusSet, StopReason, constants,
+    ApiProfile, AttemptOutcome, AttemptRecord, Backoff, Classifier, ClientExplanation, Cooldown,
+    DelayHint, DelaySource, Delivery, DeliveryProof, DrainLimits, Endpoint, EndpointBuilder,
+    Explanation, Fault, FaultKind, FaultSet, HintUnit, IdempotencyKey, Jitter, KeyFormat,
+    MetricsObserver, PolicyError, ReplayBody, ResendCount, RetryBudget, RetryBudgetBuilder,
+    RetryDecision, RetryError, RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryPolicy,
+    RetryPolicyBuilder, RetryReason, RetryScope, RetrySession, RetrySettings, RetryTracker,
+    RetryableMethod, ServerDelays, Share, SharedSession, StatusCondition, StatusSet, StopReason,
+    Verdict, constants,
 };
 
 #[test]
@@ -24,6 +28,11 @@ fn public_types_are_debug_and_cross_threads() {
     check::<(RetryPolicy, RetryPolicyBuilder, RetryReason, RetrySession, RetryTracker)>();
     check::<(RetryableMethod, ServerDelays, StatusSet, StopReason)>();
     check::<(DelayHint, HintUnit, IdempotencyKey, KeyFormat, StatusCondition)>();
+    check::<(AttemptOutcome, ClientExplanation, Cooldown, DelaySource, DeliveryProof)>();
+    check::<(DrainLimits, Endpoint, EndpointBuilder, Explanation, MetricsObserver, ReplayBody)>();
+    check::<(RetryBudget, RetryBudgetBuilder, RetryError, RetryMiddlewareBuilder, RetryScope)>();
+    check::<(RetrySettings, Share, SharedSession, Verdict)>();
+    check::<(Reply, Received, Script, ScriptExhausted, TestClock)>();
 }
 
 #[test]

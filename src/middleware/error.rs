@@ -326,7 +326,7 @@ impl From<RetryError> for reqwest_middleware::Error {
 ///     match error.retry_error() {
 ///         Some(ours) if ours.is_cancelled() => "cancelled",
 ///         _ if error.timed_out() => "too slow",
-///         _ if error.reqwest().is_some_and(reqwest::Error::is_connect) => "not reached",
+///         _ if error.reqwest_error().is_some_and(reqwest::Error::is_connect) => "not reached",
 ///         _ => "failed",
 ///     }
 /// }
@@ -357,14 +357,17 @@ impl From<RetryError> for reqwest_middleware::Error {
 pub trait RetryErrorExt: sealed::Sealed {
     /// The error of the retry layer's own, if it is one, or one that it
     /// [wrapped](crate::RetryMiddlewareBuilder::wrap_errors).
+    #[must_use]
     fn retry_error(&self) -> Option<&RetryError>;
 
     /// Whether a time limit passed: one of the retry layer's, or one of reqwest's, a connect timeout
     /// too. Not where a deadline only kept an attempt from starting.
+    #[must_use]
     fn timed_out(&self) -> bool;
 
     /// The error of reqwest's inside, if there is one, also below the retry layer's own.
-    fn reqwest(&self) -> Option<&reqwest::Error>;
+    #[must_use]
+    fn reqwest_error(&self) -> Option<&reqwest::Error>;
 }
 
 impl RetryErrorExt for reqwest_middleware::Error {
@@ -378,11 +381,11 @@ impl RetryErrorExt for reqwest_middleware::Error {
     fn timed_out(&self) -> bool {
         match self.retry_error() {
             Some(ours) => ours.is_timeout(),
-            None => self.reqwest().is_some_and(fault_source::timed_out),
+            None => self.reqwest_error().is_some_and(fault_source::timed_out),
         }
     }
 
-    fn reqwest(&self) -> Option<&reqwest::Error> {
+    fn reqwest_error(&self) -> Option<&reqwest::Error> {
         fault_source::reqwest_error(self)
     }
 }

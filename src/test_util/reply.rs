@@ -38,7 +38,7 @@ use reqwest_middleware::Error;
 /// assert!(get().await?.text().await.is_err());
 /// for _ in ["dns_error", "connect_error"] {
 ///     let error = get().await.unwrap_err();
-///     assert!(error.reqwest().is_some_and(reqwest::Error::is_connect));
+///     assert!(error.reqwest_error().is_some_and(reqwest::Error::is_connect));
 /// }
 /// for _ in ["hang", "after"] {
 ///     assert!(get().await.unwrap_err().timed_out());

@@ -200,7 +200,7 @@ async fn an_error_of_the_layers_own_says_which_call_it_ends() {
         ours.to_string(),
         "the deadline passed (GET http://service.test, attempts: 2, stop: deadline_passed)"
     );
-    assert!(error.timed_out() && error.reqwest().is_none());
+    assert!(error.timed_out() && error.reqwest_error().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,7 +222,7 @@ async fn wrapped_errors_tell_how_often_for_how_long_and_why_no_more() {
         assert_eq!(ours.elapsed(), ms(elapsed), "{label}");
         assert_eq!(ours.stop_reason(), Some(stop), "{label}");
         assert_eq!((error.timed_out(), ours.is_timeout()), (timed_out, timed_out), "{label}");
-        assert_eq!(error.reqwest().is_some(), label != "an inner error", "{label}");
+        assert_eq!(error.reqwest_error().is_some(), label != "an inner error", "{label}");
     }
 }
 
@@ -254,7 +254,7 @@ async fn an_exhausted_response_is_never_an_error_and_no_error_is_wrapped_twice()
 async fn without_that_an_error_comes_as_it_was_made() {
     let client = super::client(waiting(ms(0)), &Script::always(Reply::connect_error()));
     let error = client.get(URL).send().await.unwrap_err();
-    assert!(error.is_connect() && error.retry_error().is_none() && error.reqwest().is_some());
+    assert!(error.is_connect() && error.retry_error().is_none() && error.reqwest_error().is_some());
     let client = super::client(waiting(ms(0)), &Script::always(fine()));
     assert_eq!(client.get(URL).send().await.unwrap().status(), StatusCode::OK);
 }

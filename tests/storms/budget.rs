@@ -93,7 +93,7 @@ async fn without_a_token_the_outcome_comes_back_as_it_is_and_the_history_says_wh
         .build();
     let tracker = RetryTracker::new();
     let error = client.get(A).with_extension(tracker.clone()).send().await.unwrap_err();
-    assert!(error.reqwest().unwrap().is_connect() && error.is_connect());
+    assert!(error.reqwest_error().unwrap().is_connect() && error.is_connect());
     assert_eq!(tracker.history().unwrap().stop_reason(), StopReason::BudgetExhausted);
     assert_eq!(script.received().len(), 1);
 }

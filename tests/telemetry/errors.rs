@@ -319,7 +319,7 @@ async fn the_source_is_the_error_as_it_came() {
         let Some(Error::Reqwest(inner)) = source.downcast_ref() else { panic!("{source:?}") };
         assert_eq!((inner.is_timeout(), inner.is_connect()), (is_timeout, !is_timeout));
         assert_eq!(inner.url().unwrap().as_str(), URL);
-        assert!(std::ptr::eq(error.reqwest().unwrap(), inner));
+        assert!(std::ptr::eq(error.reqwest_error().unwrap(), inner));
     }
 
     let broken = of(policy(), Reply::error(|| Error::middleware(Broken))).await;

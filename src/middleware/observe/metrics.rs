@@ -50,7 +50,7 @@ const RECOVERED: &str = "http_client_retry_recovered_total";
 /// );
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct MetricsObserver {
     by_origin: bool,
@@ -75,7 +75,7 @@ impl MetricsObserver {
     }
 
     fn labels<const N: usize>(
-        self,
+        &self,
         call: &ObservedCall<'_>,
         more: [(&'static str, String); N],
     ) -> Vec<Label> {
