@@ -90,7 +90,7 @@ impl RetryMiddlewareBuilder {
             policy,
             endpoints: Endpoints::default(),
             has_told_unproven: AtomicBool::new(false),
-            observed: false,
+            has_proof: false,
             budget: Some(RetryBudget::default()),
             cooldown: None,
             drain: DrainLimits::default(),
@@ -148,7 +148,7 @@ impl RetryMiddlewareBuilder {
     /// proven not to have been processed. See [`DeliveryProof`]. **Default**: none, so that nothing lifts it.
     pub fn delivery_proof(mut self, proof: DeliveryProof) -> Self {
         let DeliveryProof { .. } = proof; // what it proves is a matter of the client
-        self.retry.observed = true;
+        self.retry.has_proof = true;
         self
     }
 
@@ -337,7 +337,7 @@ impl RetryMiddlewareBuilder {
 
     fn check_proof(&self, policy: &RetryPolicy) -> Result<(), PolicyError> {
         let statuses = policy.not_processed_statuses();
-        if statuses.is_empty() || self.retry.observed {
+        if statuses.is_empty() || self.retry.has_proof {
             return Ok(());
         }
         let rule = "without a delivery proof the list has no effect: add one, or leave it empty";

@@ -93,7 +93,7 @@ impl<'a> Call<'a> {
         }
         let may_be_asked = policy.has_classifiers() || retry.cooldown.is_some();
         // reqwest shows the observer of a proof only what it could resend itself.
-        let provable = retry.observed && !makes_body && replay::can_copy(request);
+        let provable = retry.has_proof && !makes_body && replay::can_copy(request);
         let destination = may_be_asked.then(|| Box::new(Destination::of(request, retry)));
         // Not before: what is asked of the request is asked of it as the caller made it.
         if let Some(ours) = policy.attempt_timeout() {

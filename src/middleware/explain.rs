@@ -49,7 +49,7 @@ impl RetryMiddleware {
     /// assert!(rules.starts_with("## Which rules hold for a request"), "{rules}");
     /// ```
     pub fn explain(&self) -> ClientExplanation {
-        let explain = |policy: &RetryPolicy| match self.observed {
+        let explain = |policy: &RetryPolicy| match self.has_proof {
             true => policy.explain(),
             false => policy.explain().without_proof(),
         };
@@ -71,7 +71,7 @@ impl RetryMiddleware {
     }
 
     fn options(&self) -> Vec<(String, String)> {
-        let proof = if self.observed {
+        let proof = if self.has_proof {
             "yes: where it says \"if not processed\", that may be proven"
         } else {
             "none: nothing can prove that a server did not act on a POST that failed"

@@ -78,7 +78,7 @@ pub struct RetryMiddleware {
     /// Whether it was told that a policy lists statuses which need a proof, and there is none.
     pub(super) has_told_unproven: AtomicBool,
     /// Whether the client below has the observer of a delivery proof.
-    pub(super) observed: bool,
+    pub(super) has_proof: bool,
     pub(super) budget: Option<RetryBudget>,
     pub(super) cooldown: Option<Cooldown>,
     pub(super) drain: DrainLimits,
@@ -104,7 +104,7 @@ impl RetryMiddleware {
 
     /// Tells once if `policy`, which no build has checked, lists statuses that have no effect here.
     pub(super) fn tell_unproven(&self, policy: &RetryPolicy) {
-        if !self.observed
+        if !self.has_proof
             && !policy.not_processed_statuses().is_empty()
             && !self.has_told_unproven.swap(true, Ordering::Relaxed)
         {
