@@ -163,8 +163,8 @@
 //! | 1. verdict | Is the outcome transient? | [`Completed`], [`Permanent`], [`ServerRefused`] |
 //! | 2. method safety | Is it safe to send twice, or proven that this attempt had no effect? | [`NotIdempotent`] |
 //! | 3. attempts | Is there one left? | [`AttemptsExhausted`] |
-//! | 4. delay | How long: as the server asks, else by the backoff. | |
-//! | 5. server's delay | Is it within the limit? | [`ServerDelayTooLong`] |
+//! | 4. delay | How long: as a classifier says, else as the server asks, else by the backoff. | |
+//! | 5. server's delay | Is it, or the classifier's, within the limit? | [`ServerDelayTooLong`] |
 //! | 6. deadline | Does the wait end before it? | [`DeadlineWouldPass`] |
 //! | 7. body | Can it be sent again? | [`BodyNotReplayable`] |
 //! | 8. cancellation | Has nobody cancelled? | [`Cancelled`] |
@@ -207,7 +207,8 @@
 //! | `nested retry middleware passes through` | DEBUG | | a second one in the same chain |
 //! | `not_processed_statuses has no effect without a delivery proof` | DEBUG | | once a middleware: by [`RetryMiddleware::new`], or with the first call under such a policy |
 //!
-//! `endpoint` is the name of the request's [`Endpoint`], and is not there without one.
+//! `endpoint` is the name of the request's [`Endpoint`], and is not there without one; nor is `server_delay`. Where
+//! the attempts are unlimited there is no `max_retries`, and the event is `retry 1`.
 //!
 //! Metrics of the feature `metrics`, if a `MetricsObserver` is added:
 //!
