@@ -15,7 +15,7 @@
 //!
 //! ```text
 //! A POST whose connection is refused
-//!   attempt 1: connect (delivery not_processed) -> retry in 73.58ms (set by the backoff): connect
+//!   attempt 1: connect (seems not processed) -> retry in 73.58ms (set by the backoff): connect
 //!   attempt 2: status 201 -> stop: completed
 //!   end: 201 "ordered"; requests at the server: 1, orders: 1
 //!   ok

@@ -420,7 +420,7 @@ async fn a_history_tells_what_happened_without_any_part_of_the_url() {
     assert_eq!(
         history.to_string(),
         "attempt 1: status 503; retry in 2.00s (set by the server): status 503\n\
-         attempt 2 after 2.00s: fault connect (delivery not_processed); retry in 200.00ms (set by the backoff): connect\n\
+         attempt 2 after 2.00s: fault connect (seems not processed); retry in 200.00ms (set by the backoff): connect\n\
          attempt 3 after 2.20s: status 429; stop: attempts_exhausted"
     );
     assert_eq!(history.resends(), 2);
@@ -567,7 +567,7 @@ fn statuses_said_to_be_unprocessed_are_refused_where_nothing_can_prove_it() {
     let error = RetryMiddleware::builder(policy).build().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "not_processed_statuses is {429}, but without a delivery proof the list has no effect: \
+        "policy.not_processed_statuses is {429}, but without a delivery proof the list has no effect: \
          add one, or leave it empty"
     );
 }

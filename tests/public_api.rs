@@ -115,7 +115,7 @@ fn a_policy_that_breaks_a_rule_is_refused_by_setting_value_and_rule() {
         ),
         (
             build(RetryPolicyBuilder::unlimited_attempts),
-            "deadline is None, but unlimited attempts need a deadline to end them",
+            "deadline is none, but unlimited attempts need a deadline to end them",
         ),
         (
             build(|it| {
@@ -248,7 +248,7 @@ fn the_labels_are_stable() {
         DelaySource::ThrottleBackoff.to_string(),
         StopReason::BodyNotReplayable.to_string(),
     ];
-    let expected = "idempotent_with_token, dns (delivery not_processed), status 502, tls, \
+    let expected = "idempotent_with_token, dns (seems not processed), status 502, tls, \
         throttle_backoff, body_not_replayable";
     assert_eq!(shown.join(", "), expected);
 }

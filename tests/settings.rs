@@ -92,7 +92,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "policy.max_attempts = 'unlimited'",
-        "policy.deadline is None, but unlimited attempts need a deadline to end them",
+        "policy.deadline is none, but unlimited attempts need a deadline to end them",
     ),
     ("buffer_body = -1", "buffer_body is -1, but it must be a whole number from 0 up"),
     (
@@ -115,6 +115,17 @@ const REFUSED: &[(&str, &str)] = &[
     ("budget = 'off'", "budget is \"off\", but it must be a table of settings, or \"none\""),
     ("cooldown = 'no'", "cooldown is \"no\", but it must be true or false"),
     ("cooldown = 1", "cooldown is 1, but it must be true or false"),
+    (
+        "cooldown = true",
+        "policy.deadline is none, but a cooldown holds calls for as long as a server asks for quiet: \
+         a deadline must end that",
+    ),
+    (
+        "cooldown = true\npolicy.deadline = '9s'\n\
+         endpoint = [{ name = 'a', path = '/a', policy.deadline = 'none' }]",
+        "endpoint.a.policy.deadline is none, but a cooldown holds calls for as long as a server asks for \
+         quiet: a deadline must end that",
+    ),
     (
         "attempt_header = 'x y'",
         "attempt_header is \"x y\", but it must be the name of a header field, or \"none\"",
@@ -482,13 +493,17 @@ fn each_bad_setting_is_refused_by_its_path_its_value_and_the_rule() {
 #[test]
 fn each_option_of_the_middleware_is_the_same_in_a_file_and_in_code() {
     let builder = || RetryMiddleware::builder(RetryPolicy::default());
+    let cooling = || {
+        let policy = RetryPolicy::builder().deadline(Duration::from_secs(9)).build().unwrap();
+        RetryMiddleware::builder(policy).cooldown(Cooldown::by_origin())
+    };
     let budget = RetryBudget::builder().capacity(7).refill_per_answer(0.5);
     let budget = budget.refill_after(Duration::from_secs(9)).build().unwrap();
     for (text, expected) in [
         ("", builder()),
         ("buffer_body = ' 7 '", builder().buffer_body(7)),
         ("cooldown = 'false'", builder()),
-        ("cooldown = ' TRUE '", builder().cooldown(Cooldown::by_origin())),
+        ("cooldown = ' TRUE '\npolicy.deadline = '9s'", cooling()),
         ("budget.refill_per_answer = '0.2'", builder()),
         (
             "drain = { bytes = 7, time = '9ms' }\n\
@@ -508,7 +523,7 @@ fn each_option_of_the_middleware_is_the_same_in_a_file_and_in_code() {
             "budget = { capacity = 7, refill_per_answer = 0.5, refill_after = '9s' }",
             builder().budget(budget),
         ),
-        ("cooldown = true", builder().cooldown(Cooldown::by_origin())),
+        ("cooldown = true\npolicy.deadline = '9s'", cooling()),
         ("wrap_errors = true", builder().wrap_errors()),
         ("attempt_header = 'X-Attempt'", builder().attempt_header(field("x-attempt"))),
         (
@@ -575,7 +590,7 @@ fn each_setting_of_a_policy_is_the_same_in_a_file_and_in_code() {
         (
             "retry_statuses = ['transient', 'cloudflare', 403]",
             new().retry_statuses(
-                StatusSet::transient().and(StatusSet::cloudflare()).with(StatusCode::FORBIDDEN),
+                StatusSet::transient().union(StatusSet::cloudflare()).with(StatusCode::FORBIDDEN),
             ),
         ),
         ("retry_statuses = []", new().retry_statuses(StatusSet::empty())),

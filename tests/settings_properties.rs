@@ -257,7 +257,22 @@ fn settings() -> BoxedStrategy<Value> {
             "attempt_header": header.unwrap_or_else(|| "none".to_owned()),
         })
     }))
+    .prop_map(without_endless_cooldown)
     .boxed()
+}
+
+/// A cooldown needs a deadline in each policy.
+fn without_endless_cooldown(mut settings: Value) -> Value {
+    let is_none = |policy: &Value| policy["deadline"] == "none";
+    let client = &settings["policy"];
+    let is_endless = is_none(client) || client["deadline"].is_null();
+    let endpoints = settings["endpoint"].as_array().into_iter().flatten();
+    if is_endless || { endpoints }.any(|endpoint| is_none(&endpoint["policy"])) {
+        if let Some(settings) = settings.as_object_mut() {
+            settings.remove("cooldown");
+        }
+    }
+    settings
 }
 
 /// Whether all that `part` says stands in `whole`.

@@ -407,7 +407,7 @@ impl Policy {
 
     fn statuses(&self) -> StatusSet {
         let listed: StatusSet = self.statuses.iter().map(|status| status.listed()).collect();
-        if self.transient { StatusSet::transient().and(listed) } else { listed }
+        if self.transient { StatusSet::transient().union(listed) } else { listed }
     }
 
     fn retries(&self, status: StatusCode) -> bool {

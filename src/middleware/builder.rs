@@ -29,9 +29,10 @@ use crate::time::WallClock;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let budget = RetryBudget::default(); // for all clients of this process
 /// let policy = RetryPolicy::builder().max_attempts(3).deadline(Duration::from_secs(30)).build()?;
-/// let once = Endpoint::named("health").path("/health").policy(RetryPolicy::never()).build()?;
+/// let once = policy.to_builder().max_attempts(1).build()?;
+/// let health = Endpoint::named("health").path("/health").policy(once).build()?;
 /// let retry = RetryMiddleware::builder(policy)
-///     .endpoint(once)
+///     .endpoint(health)
 ///     .budget(budget.clone())
 ///     .cooldown(Cooldown::by_origin())
 ///     .drain(DrainLimits::none())
@@ -165,8 +166,8 @@ impl RetryMiddlewareBuilder {
         self
     }
 
-    /// Keeps all requests of this client from an origin for as long as a 429 or 503 of it asks. Set a
-    /// deadline with it: see [`Cooldown`]. **Default**: none, so that each request learns for itself.
+    /// Keeps all requests of this client from an origin for as long as a 429 or 503 of it asks. Every policy must
+    /// have a deadline then: see [`Cooldown`]. **Default**: none, so that each request learns for itself.
     pub fn cooldown(mut self, cooldown: Cooldown) -> Self {
         self.retry.cooldown = Some(cooldown);
         self
@@ -304,6 +305,7 @@ impl RetryMiddlewareBuilder {
     ///   [`not_processed_statuses`](RetryPolicy::not_processed_statuses) and there is no
     ///   [`delivery_proof`](Self::delivery_proof): a redirected request may have taken effect before such a
     ///   status came.
+    /// - If there is a [`cooldown`](Self::cooldown), and the policy, or that of an endpoint, has no deadline.
     /// - If two endpoints have the same name.
     /// - If the [`attempt_header`](Self::attempt_header) is a field for idempotency keys, or one that requests
     ///   have anyway.
@@ -315,33 +317,64 @@ impl RetryMiddlewareBuilder {
     /// let statuses = StatusSet::empty().with(StatusCode::TOO_MANY_REQUESTS);
     /// let policy = RetryPolicy::builder().not_processed_statuses(statuses).build()?;
     /// let error = RetryMiddleware::builder(policy.clone()).build().unwrap_err();
-    /// assert_eq!(error.setting(), "not_processed_statuses");
+    /// assert_eq!(error.setting(), "policy.not_processed_statuses");
     ///
     /// let (http, proof) = DeliveryProof::build(reqwest::Client::builder())?;
     /// assert!(RetryMiddleware::builder(policy).delivery_proof(proof).build().is_ok());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<RetryMiddleware, PolicyError> {
-        self.retry.endpoints.check()?;
-        self.check_proof(&self.retry.policy)?;
-        for endpoint in self.retry.endpoints.iter() {
-            if let Some(policy) = &endpoint.policy {
-                let proof = self.check_proof(policy);
-                proof.map_err(|error| in_endpoint(error, endpoint.name()))?;
+        self.check()?;
+        self.check_policies(|policy| {
+            let statuses = policy.not_processed_statuses();
+            if statuses.is_empty() || self.retry.has_proof {
+                return Ok(());
             }
-        }
-        let own = self.retry.endpoints.iter().filter_map(Endpoint::policy);
-        check_attempt_header(self.retry.attempt_header.as_ref(), own.chain([&self.retry.policy]))?;
+            let rule =
+                "without a delivery proof the list has no effect: add one, or leave it empty";
+            Err(PolicyError::new("not_processed_statuses", statuses, rule))
+        })?;
         Ok(self.build_unchecked())
     }
 
-    fn check_proof(&self, policy: &RetryPolicy) -> Result<(), PolicyError> {
-        let statuses = policy.not_processed_statuses();
-        if statuses.is_empty() || self.retry.has_proof {
-            return Ok(());
+    /// What must hold of settings, too, before code adds anything.
+    pub(super) fn check(&self) -> Result<(), PolicyError> {
+        self.retry.endpoints.check()?;
+        self.check_attempt_header()?;
+        self.check_policies(|policy| {
+            if self.retry.cooldown.is_none() || policy.deadline().is_some() {
+                return Ok(());
+            }
+            let rule = "a cooldown holds calls for as long as a server asks for quiet: a deadline must end that";
+            Err(PolicyError::new("deadline", format_args!("none"), rule))
+        })
+    }
+
+    fn check_policies(
+        &self,
+        check: impl Fn(&RetryPolicy) -> Result<(), PolicyError>,
+    ) -> Result<(), PolicyError> {
+        check(&self.retry.policy).map_err(|error| error.within("policy"))?;
+        for endpoint in self.retry.endpoints.iter() {
+            if let Some(policy) = &endpoint.policy {
+                check(policy).map_err(|error| in_endpoint(error, endpoint.name()))?;
+            }
         }
-        let rule = "without a delivery proof the list has no effect: add one, or leave it empty";
-        Err(PolicyError::new("not_processed_statuses", statuses, rule))
+        Ok(())
+    }
+
+    /// Or each attempt of a request would have a key of its own, or a broken head.
+    fn check_attempt_header(&self) -> Result<(), PolicyError> {
+        let Some(name) = &self.retry.attempt_header else { return Ok(()) };
+        let own = self.retry.endpoints.iter().filter_map(Endpoint::policy);
+        let rule = if own.chain([&self.retry.policy]).any(|policy| policy.is_key_field(name)) {
+            "it is a field for idempotency keys: each attempt would have another key"
+        } else if has_a_meaning(name) {
+            "that field has a meaning of its own"
+        } else {
+            return Ok(());
+        };
+        Err(PolicyError::new("attempt_header", name.as_str(), rule))
     }
 
     pub(super) fn build_unchecked(self) -> RetryMiddleware {
@@ -352,21 +385,4 @@ impl RetryMiddlewareBuilder {
 /// An error in the policy of an endpoint.
 fn in_endpoint(error: PolicyError, name: &str) -> PolicyError {
     error.within("policy").within(&format!("endpoint.{name}"))
-}
-
-/// # Errors
-/// If each attempt of a request would have a key of its own, or a broken head.
-pub(super) fn check_attempt_header<'a>(
-    name: Option<&HeaderName>,
-    mut policies: impl Iterator<Item = &'a RetryPolicy>,
-) -> Result<(), PolicyError> {
-    let Some(name) = name else { return Ok(()) };
-    let rule = if policies.any(|policy| policy.is_key_field(name)) {
-        "it is a field for idempotency keys: each attempt would have another key"
-    } else if has_a_meaning(name) {
-        "that field has a meaning of its own"
-    } else {
-        return Ok(());
-    };
-    Err(PolicyError::new("attempt_header", name.as_str(), rule))
 }

@@ -213,7 +213,7 @@ impl fmt::Display for AttemptRecord {
 /// assert_eq!(
 ///     history.to_string(),
 ///     "attempt 1: status 503; retry in 2.00s (set by the server): status 503\n\
-///      attempt 2 after 2.00s: fault connect (delivery not_processed); \
+///      attempt 2 after 2.00s: fault connect (seems not processed); \
 ///      retry in 200.00ms (set by the backoff): connect\n\
 ///      attempt 3 after 2.20s: status 404; stop: permanent"
 /// );

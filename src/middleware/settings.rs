@@ -5,8 +5,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{DrainLimits, Endpoint, EndpointBuilder, RetryMiddleware, RetryMiddlewareBuilder};
 use crate::RetryBudget;
-use crate::middleware::builder::check_attempt_header;
-use crate::middleware::endpoint::Endpoints;
 use crate::origin::{Cooldown, RetryBudgetBuilder};
 use crate::policy::settings::{Setting as _, Table, Value};
 use crate::policy::{PolicyError, RetryPolicy};
@@ -160,17 +158,12 @@ impl RetrySettings {
             }
             None => Vec::new(),
         };
-        let mut endpoints = Endpoints::default();
         for (at, item) in items.into_iter().enumerate() {
             let table = Table::open(format!("endpoint.{at}"), item)?;
-            endpoints.add(read_endpoint(table, &settings)?);
+            settings.endpoints.push(read_endpoint(table, &settings)?);
         }
-        endpoints.check()?;
-        settings.endpoints = endpoints.iter().cloned().collect();
         table.close()?;
-        let own = settings.endpoints.iter().filter_map(Endpoint::policy);
-        let policies = own.chain([&settings.policy]);
-        check_attempt_header(settings.attempt_header.as_ref(), policies)?;
+        settings.builder().check()?;
         Ok(settings)
     }
 
@@ -334,7 +327,7 @@ impl RetryMiddleware {
     ///
     /// let settings: RetrySettings = toml::from_str("policy.not_processed_statuses = [429]")?;
     /// let error = RetryMiddleware::from_settings(&settings).unwrap_err();
-    /// assert_eq!(error.setting(), "not_processed_statuses");
+    /// assert_eq!(error.setting(), "policy.not_processed_statuses");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_settings(settings: &RetrySettings) -> Result<Self, PolicyError> {

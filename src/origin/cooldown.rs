@@ -121,6 +121,7 @@ impl Cooldown {
     /// waits. It is asked once a call, before the first attempt.
     ///
     /// ```
+    /// use std::time::Duration;
     /// use reqwest_typed_retry::{Cooldown, RetryMiddleware, RetryPolicy};
     ///
     /// // An API that counts for each of its customers.
@@ -130,8 +131,8 @@ impl Cooldown {
     /// });
     /// let shown = "a 429 or 503 with a server delay holds back all requests of its key";
     /// assert_eq!(by_customer.to_string(), shown);
-    /// let retry =
-    ///     RetryMiddleware::builder(RetryPolicy::default()).cooldown(by_customer).build()?;
+    /// let policy = RetryPolicy::builder().deadline(Duration::from_secs(30)).build()?;
+    /// let retry = RetryMiddleware::builder(policy).cooldown(by_customer).build()?;
     /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
     /// ```
     #[must_use]

@@ -480,7 +480,7 @@ impl RetryPolicyBuilder {
         let Some(count) = self.max_attempts else {
             if self.rules.deadline.is_none() {
                 let rule = "unlimited attempts need a deadline to end them";
-                return Err(PolicyError::new("deadline", self.rules.deadline, rule));
+                return Err(PolicyError::new("deadline", format_args!("none"), rule));
             }
             let backoffs = [
                 ("backoff", &self.rules.backoff),

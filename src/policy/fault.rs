@@ -147,7 +147,7 @@ impl fmt::Display for Delivery {
 ///
 /// let fault = Fault::not_processed(FaultKind::Connect); // the connection was refused
 /// assert_eq!((fault.kind(), fault.delivery()), (FaultKind::Connect, Delivery::NotProcessed));
-/// assert_eq!(fault.to_string(), "connect (delivery not_processed)");
+/// assert_eq!(fault.to_string(), "connect (seems not processed)");
 /// assert_eq!(Fault::unknown(FaultKind::Timeout).delivery(), Delivery::Unknown);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -184,7 +184,11 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (delivery {})", self.kind, self.delivery)
+        // What it claims: whether that is proven, the fault alone can't say.
+        match self.delivery {
+            Delivery::NotProcessed => write!(f, "{} (seems not processed)", self.kind),
+            Delivery::Unknown => write!(f, "{} (delivery unknown)", self.kind),
+        }
     }
 }
 

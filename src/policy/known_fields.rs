@@ -8,7 +8,7 @@ pub(crate) fn has_a_meaning(field: &HeaderName) -> bool {
     FIELDS.contains(&field.as_str())
 }
 
-const FIELDS: [&str; 41] = [
+const FIELDS: [&str; 48] = [
     "accept",
     "accept-encoding",
     "accept-language",
@@ -24,8 +24,10 @@ const FIELDS: [&str; 41] = [
     "content-type",
     "cookie",
     "date",
+    "early-data",
     "expect",
     "forwarded",
+    "from",
     "host",
     "if-match",
     "if-modified-since",
@@ -35,12 +37,17 @@ const FIELDS: [&str; 41] = [
     "keep-alive",
     "max-forwards",
     "origin",
+    "pragma",
     "prefer",
+    "priority",
     "proxy-authorization",
     "proxy-connection",
     "range",
     "referer",
+    "repr-digest",
     "sec-websocket-key",
+    "signature",
+    "signature-input",
     "te",
     "traceparent",
     "tracestate",

@@ -68,7 +68,7 @@ impl StatusSet {
     /// use http::StatusCode;
     /// use reqwest_typed_retry::{RetryPolicy, StatusSet};
     ///
-    /// let statuses = StatusSet::transient().and(StatusSet::cloudflare());
+    /// let statuses = StatusSet::transient().union(StatusSet::cloudflare());
     /// let timeout = StatusCode::from_u16(522)?;
     /// assert!(statuses.contains(timeout) && !StatusSet::transient().contains(timeout));
     /// let policy = RetryPolicy::builder().retry_statuses(statuses).build()?;
@@ -81,7 +81,7 @@ impl StatusSet {
 
     /// All statuses of this set and of the other one.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub fn union(self, other: Self) -> Self {
         other.iter().fold(self, Self::with)
     }
 

@@ -15,7 +15,8 @@ fn the_explanations_of_clients_are_those_that_are_kept() {
     let of_settings = RetryMiddleware::from_settings(&settings).unwrap();
 
     let (_, proof) = DeliveryProof::build(reqwest::Client::builder()).unwrap();
-    let mut code = RetryMiddleware::builder(RetryPolicy::never())
+    let once = RetryPolicy::never().to_builder().deadline(secs(30)).build().unwrap();
+    let mut code = RetryMiddleware::builder(once)
         .delivery_proof(proof)
         .without_budget()
         .cooldown(Cooldown::by_key(|_| None))

@@ -105,7 +105,7 @@ fn a_setting_that_makes_no_sense_is_an_error_that_names_it_and_never_a_panic() {
         (
             refused(policy().unlimited_attempts().build()),
             "deadline",
-            "None, but unlimited attempts need a deadline to end them".to_owned(),
+            "none, but unlimited attempts need a deadline to end them".to_owned(),
         ),
         (refused(factor(0.5)), "factor", format!("0.5, but {whole_number}")),
         (refused(factor(-1.0)), "factor", format!("-1.0, but {whole_number}")),

@@ -40,7 +40,7 @@ fn by_default_seven_statuses_are_transient_and_no_other() {
 // F132: a status lifts no method safety without a proof, so 521 to 523 are like the others.
 #[test]
 fn the_statuses_of_a_cdn_are_transient_by_choice_and_only_where_a_resend_is_safe() {
-    let statuses = StatusSet::transient().and(StatusSet::cloudflare());
+    let statuses = StatusSet::transient().union(StatusSet::cloudflare());
     let chosen = no_waits().retry_statuses(statuses).honour_idempotency_keys(true).build().unwrap();
     let plain = no_waits().honour_idempotency_keys(true).build().unwrap();
     for (status, is_transient) in [

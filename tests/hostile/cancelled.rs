@@ -215,6 +215,7 @@ fn nothing_is_left_of_thousands_of_calls_at_every_stage() {
         let budget = RetryBudget::builder().capacity(100_000).build().unwrap();
         let policy =
             policy().backoff(Backoff::constant(HOUR)).server_delays(ServerDelays::UpTo(HOUR));
+        let policy = policy.deadline(Duration::MAX);
         let retry = retrying(policy).budget(budget.clone()).cooldown(Cooldown::by_origin());
         let client = ClientBuilder::new(Client::new())
             .with(retry.build().unwrap())

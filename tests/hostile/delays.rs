@@ -281,7 +281,7 @@ fn a_delay_without_any_limit_is_waited_for() {
             let now = SystemTime::now();
             let world = World { http: &Client::new(), row: &row, profile: &profile, now };
             let policy = policy().jitter(jitter).server_delays(ServerDelays::UpTo(Duration::MAX));
-            let (client, script) = world.client(policy, |it| it.cooldown(Cooldown::by_origin()));
+            let (client, script) = world.client(policy, |retry| retry);
             tokio::time::timeout(A_WHILE, client.get(URL).send()).await.unwrap_err();
             script.received().len()
         });

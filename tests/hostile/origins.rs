@@ -61,6 +61,7 @@ impl World {
         let budget = RetryBudget::builder().capacity(2).refill_after(LONG).build().unwrap();
         let cooldown = Cooldown::by_origin();
         let policy = policy().max_attempts(2).server_delays(ServerDelays::UpTo(LONG));
+        let policy = policy.deadline(Duration::MAX);
         let retry = retrying(policy).budget(budget.clone()).cooldown(cooldown.clone());
         let client = ClientBuilder::new(Client::new()).with(retry.build().unwrap()).with(Sick);
         let client = client.build();
@@ -141,7 +142,7 @@ fn what_is_kept_of_millions_of_origins_is_bounded() {
 fn keys_of_any_length_are_kept_as_numbers() {
     let mut world = World::new();
     world.cooldown = Cooldown::by_key(|request| Some(request.url().path().repeat(1_000)));
-    let retry = retrying(policy().server_delays(ServerDelays::UpTo(LONG)));
+    let retry = retrying(policy().server_delays(ServerDelays::UpTo(LONG)).deadline(Duration::MAX));
     let retry = retry.cooldown(world.cooldown.clone()).build().unwrap();
     world.client = ClientBuilder::new(Client::new()).with(retry).with(Closes).build();
     let memory = measure(|| {

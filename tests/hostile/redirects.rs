@@ -1,6 +1,7 @@
 //! Redirects that lead nowhere. reqwest follows ten of them, below the retry layer: they are no resends.
 
 use std::io;
+use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use reqwest_middleware::ClientWithMiddleware;
@@ -15,7 +16,9 @@ use crate::world::{
 
 /// With all that is kept by origins.
 fn careful(clock: &Clock, budget: &RetryBudget) -> ClientWithMiddleware {
-    let retry = retrying(policy()).cooldown(Cooldown::by_origin()).budget(budget.clone());
+    let retry = retrying(policy().deadline(Duration::MAX))
+        .cooldown(Cooldown::by_origin())
+        .budget(budget.clone());
     chain(http(), retry, clock)
 }
 

@@ -13,8 +13,9 @@ use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use reqwest_typed_retry::test_util::{Reply, Script};
 use reqwest_typed_retry::{
-    Cooldown, Jitter, RetryErrorExt as _, RetryHistory, RetryMiddleware, RetryPolicy,
-    RetryPolicyBuilder, RetryScope, RetryTracker, ServerDelays, StopReason,
+    Cooldown, Endpoint, Jitter, RetryErrorExt as _, RetryHistory, RetryMiddleware,
+    RetryMiddlewareBuilder, RetryPolicy, RetryPolicyBuilder, RetryScope, RetryTracker,
+    ServerDelays, StopReason,
 };
 use tokio::time::{Instant, advance, sleep};
 use tokio_util::sync::CancellationToken;
@@ -35,8 +36,13 @@ fn cooling(policy: RetryPolicyBuilder, upstream: &Upstream) -> ClientWithMiddlew
     client_of(policy.build().unwrap(), upstream, |retry| retry.cooldown(cooldown))
 }
 
+/// With a deadline, as a cooldown must have one, that ends nothing here.
+fn patient() -> RetryPolicyBuilder {
+    RetryPolicy::builder().deadline(Duration::MAX)
+}
+
 fn exact() -> RetryPolicyBuilder {
-    RetryPolicy::builder().jitter(Jitter::None)
+    patient().jitter(Jitter::None)
 }
 
 fn at(upstream: &Upstream) -> Vec<Duration> {
@@ -59,7 +65,7 @@ async fn of_50_parallel_requests_none_is_sent_while_the_origin_is_closed() {
                 if arrival.at < rule.end { (LIMITED, Some("2")) } else { (OK, None) }
             },
         );
-    let client = cooling(RetryPolicy::builder(), &upstream);
+    let client = cooling(patient(), &upstream);
     // One learns; 50 come while it waits.
     let first = get(&client, A);
     let others = async {
@@ -373,7 +379,7 @@ async fn an_outage_that_lasts_is_sent_little_more_than_its_calls_and_nothing_whi
             let upstream = Upstream::new(move |arrival| {
                 if arrival.at < ms(600_000) { (BUSY, Some(retry_after)) } else { (OK, None) }
             });
-            let client = client_of(RetryPolicy::default(), &upstream, |retry| {
+            let client = client_of(patient().build().unwrap(), &upstream, |retry| {
                 let retry = retry.without_budget();
                 if with_cooldown { retry.cooldown(Cooldown::by_origin()) } else { retry }
             });
@@ -403,7 +409,7 @@ async fn an_outage_that_lasts_is_sent_little_more_than_its_calls_and_nothing_whi
 async fn of_those_that_wait_few_go_again_while_it_closes_anew() {
     for (retry_after, seconds) in [("20", 20), ("60", 60)] {
         let upstream = Upstream::new(move |_| (BUSY, Some(retry_after)));
-        let client = cooling(RetryPolicy::builder().max_attempts(1), &upstream);
+        let client = cooling(patient().max_attempts(1), &upstream);
         learn(&client).await;
         join_all((0..50).map(|_| get(&client, A))).await;
         let (mut closed_until, mut while_closed) = (ms(0), 0);
@@ -558,11 +564,28 @@ async fn a_key_is_made_of_the_request_as_the_caller_made_it() {
 #[tokio::test(start_paused = true)]
 async fn an_only_attempt_that_was_held_back_started_when_it_was_sent() {
     let upstream = told_once(BUSY, "5");
-    let client = client_of(RetryPolicy::never(), &upstream, |retry| {
-        retry.cooldown(Cooldown::by_origin()).wrap_errors()
-    });
+    let policy = patient().max_attempts(1).build().unwrap();
+    let client =
+        client_of(policy, &upstream, |retry| retry.cooldown(Cooldown::by_origin()).wrap_errors());
     client.get(A).send().await.unwrap();
     let tracker = RetryTracker::new();
     client.get(A).with_extension(tracker.clone()).send().await.unwrap();
     assert!(tracker.history().unwrap().attempts()[0].started() >= ms(5_000));
+}
+
+/// Or a server that keeps asking for quiet would hold calls for as long as it likes.
+#[test]
+fn each_policy_of_a_client_that_cools_down_has_a_deadline() {
+    let endless = || RetryPolicy::builder().build().unwrap();
+    let health = |policy| Endpoint::named("health").path("/health").policy(policy).build().unwrap();
+    let refused = |retry: RetryMiddlewareBuilder| {
+        retry.cooldown(Cooldown::by_origin()).build().map_err(|error| error.setting().to_owned())
+    };
+    let patient = || RetryMiddleware::builder(patient().build().unwrap());
+    let setting = refused(RetryMiddleware::builder(endless())).unwrap_err();
+    assert_eq!(setting, "policy.deadline");
+    let setting = refused(patient().endpoint(health(endless()))).unwrap_err();
+    assert_eq!(setting, "endpoint.health.policy.deadline");
+    assert!(refused(patient()).is_ok());
+    assert!(RetryMiddleware::builder(endless()).endpoint(health(endless())).build().is_ok());
 }

@@ -75,6 +75,7 @@ fn client(
     let policy = RetryPolicy::builder()
         .max_attempts(attempts)
         .backoff(Backoff::constant(ms(1)))
+        .deadline(ms(60_000))
         .build()
         .unwrap();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();

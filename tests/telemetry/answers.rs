@@ -81,7 +81,7 @@ async fn of_a_later_answer_each_attempt_each_resend_and_the_recovery() {
         .hooks([
             "0ns GET ended: attempt 1: status 503; retry in 2.00s (set by the server): status 503",
             "0ns GET resending: 1 of 3 in 2s",
-            "2s GET ended: attempt 2 after 2.00s: fault connect (delivery not_processed); \
+            "2s GET ended: attempt 2 after 2.00s: fault connect (seems not processed); \
              retry in 200.00ms (set by the backoff): connect",
             "2s GET resending: 2 of 3 in 200ms",
             "2.2s GET ended: attempt 3 after 2.20s: status 200; stop: completed",

@@ -226,7 +226,7 @@ async fn those_of_time_say_which_limit_it_was() {
         case(
             "that of a scope, before a cooldown",
             async {
-                let retry = retry(policy()).cooldown(Cooldown::by_origin());
+                let retry = retry(policy().deadline(ms(60_000))).cooldown(Cooldown::by_origin());
                 let client = client_of(retry, vec![asking(429, 2)]);
                 let once = RetryScope::new().policy(RetryPolicy::never());
                 once.run(client.get(URL).send()).await.unwrap();

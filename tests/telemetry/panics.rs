@@ -73,10 +73,11 @@ impl Watched {
     ) -> Self {
         let budget = RetryBudget::builder().capacity(10).build().unwrap();
         let cooldown = Cooldown::by_origin();
-        let builder = |policy: RetryPolicy| {
+        let builder = |policy: RetryPolicyBuilder| {
+            let policy = policy.deadline(ms(60_000)).build().unwrap();
             RetryMiddleware::builder(policy).budget(budget.clone()).cooldown(cooldown.clone())
         };
-        let other = builder(super::policy().build().unwrap()).build().unwrap();
+        let other = builder(super::policy()).build().unwrap();
         let sick = Script::new([reply(503), reply(503), reply(503), asking(429, 2)]);
         let other = world::client(other, &sick);
         other.get(URL).send().await.unwrap();
@@ -85,7 +86,7 @@ impl Watched {
             once.run(other.get(URL).send()).await.unwrap();
         }
         let (before, after) = (Hooks::default(), Hooks::default());
-        let retry = builder(policy.build().unwrap())
+        let retry = builder(policy)
             .observer(before.clone())
             .observer(Panics { at, left: AtomicU32::new(nth) })
             .observer(after.clone());

@@ -1,7 +1,7 @@
 //! What nobody prints by accident. What is told of whole calls is looked through in every scenario, see
 //! [`row`](super::row); here are the values that a user holds.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -81,10 +81,11 @@ async fn the_values_that_a_user_holds_show_nothing() {
         let value = request.headers().get(AUTHORIZATION)?;
         Some(value.to_str().ok()?.to_owned())
     });
-    let retry = RetryMiddleware::builder(policy().build().unwrap())
-        .delivery_proof(proof.clone())
-        .budget(budget.clone())
-        .cooldown(by_key.clone());
+    let retry =
+        RetryMiddleware::builder(policy().deadline(Duration::from_secs(60)).build().unwrap())
+            .delivery_proof(proof.clone())
+            .budget(budget.clone())
+            .cooldown(by_key.clone());
     shown.debug(&retry);
     let retry = retry.build().unwrap();
     shown.debug(&retry);

@@ -102,7 +102,9 @@ impl Contender {
                 .backoff(Backoff::exponential(seconds(1), seconds(30 * 60))?)
                 .jitter(Jitter::Full),
             Kind::NoJitter => deaf.jitter(Jitter::None),
-            Kind::WithoutBudget | Kind::OwnBudget | Kind::Budget | Kind::Cooldown => patient,
+            Kind::WithoutBudget | Kind::OwnBudget | Kind::Budget => patient,
+            // It must have one: this ends nothing.
+            Kind::Cooldown => patient.deadline(seconds(3_600)),
             Kind::CooldownDeadline => patient.deadline(seconds(2)),
         };
         Ok(Self { kind, policy: policy.build()? })

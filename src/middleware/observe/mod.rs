@@ -85,7 +85,8 @@ use crate::policy::{RetryDecision, RetryPolicy, is_well};
 /// #     _ => Reply::status(StatusCode::OK),
 /// # });
 /// # let log = Arc::new(Log::default());
-/// # let retry = RetryMiddleware::builder(RetryPolicy::default())
+/// # let policy = RetryPolicy::builder().deadline(Duration::from_secs(30)).build()?;
+/// # let retry = RetryMiddleware::builder(policy)
 /// #     .observer(log.clone())
 /// #     .cooldown(Cooldown::by_origin())
 /// #     .build()?;

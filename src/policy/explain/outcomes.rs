@@ -209,7 +209,7 @@ impl<'a> Outcomes<'a> {
     pub(super) fn on_proof(&self) -> StatusSet {
         let rows = self.responses.iter();
         let rows = rows.filter(|row| row.cells.contains(&Cell::IfNotProcessed));
-        rows.fold(StatusSet::empty(), |set, row| set.and(row.statuses))
+        rows.fold(StatusSet::empty(), |set, row| set.union(row.statuses))
     }
 
     /// Whether a row asks for a server delay.

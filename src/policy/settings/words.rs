@@ -224,7 +224,7 @@ impl Setting for StatusSet {
                     Self::empty().with(StatusCode::read(item).map_err(|_| rule)?)
                 }
             };
-            set = set.and(part);
+            set = set.union(part);
         }
         Ok(set)
     }
