@@ -166,8 +166,21 @@ impl RetryMiddlewareBuilder {
         self
     }
 
-    /// Keeps all requests of this client from an origin for as long as a 429 or 503 of it asks. Every policy must
-    /// have a deadline then: see [`Cooldown`]. **Default**: none, so that each request learns for itself.
+    /// Keeps all requests of this client from an origin for as long as a 429 or 503 of it asks: see [`Cooldown`].
+    /// **Default**: none, so that each request learns for itself.
+    ///
+    /// It needs a deadline, of the policy and of every policy of an endpoint, or [`build`](Self::build) refuses it:
+    ///
+    /// ```
+    /// use reqwest_typed_retry::{Cooldown, RetryMiddleware, RetryPolicy};
+    ///
+    /// let retry = RetryMiddleware::builder(RetryPolicy::default()).cooldown(Cooldown::by_origin());
+    /// assert_eq!(
+    ///     retry.build().unwrap_err().to_string(),
+    ///     "policy.deadline is none, but a cooldown holds calls for as long as a server asks for quiet: \
+    ///      a deadline must end that"
+    /// );
+    /// ```
     pub fn cooldown(mut self, cooldown: Cooldown) -> Self {
         self.retry.cooldown = Some(cooldown);
         self

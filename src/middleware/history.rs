@@ -381,6 +381,56 @@ impl fmt::Display for RetryHistory {
 /// assert_eq!(history.stop_reason(), StopReason::AttemptsExhausted);
 /// # Ok(()) }
 /// ```
+///
+/// # For every call
+///
+/// A middleware that is added before the retry layer attaches one to each call, with no change at the call
+/// sites. One that a call site has attached is kept:
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use http::Extensions;
+/// use reqwest::{Request, Response, StatusCode};
+/// use reqwest_middleware::{ClientBuilder, Middleware, Next};
+/// # use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{RetryMiddleware, RetryTracker};
+///
+/// struct CountsResends(Arc<AtomicUsize>);
+///
+/// #[async_trait::async_trait]
+/// impl Middleware for CountsResends {
+///     async fn handle(
+///         &self,
+///         request: Request,
+///         extensions: &mut Extensions,
+///         next: Next<'_>,
+///     ) -> reqwest_middleware::Result<Response> {
+///         let tracker = extensions.get_or_insert_with(RetryTracker::new).clone();
+///         let result = next.run(request, extensions).await;
+///         let resends = tracker.history().map_or(0, |history| history.resends());
+///         self.0.fetch_add(resends, Ordering::Relaxed);
+///         result
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let network = Script::answering(|request| match request.url.path() {
+/// #     "/down" => Reply::connect_error(),
+/// #     _ => Reply::status(StatusCode::OK),
+/// # });
+/// let resends = Arc::new(AtomicUsize::new(0));
+/// let client = ClientBuilder::new(reqwest::Client::new())
+///     .with(CountsResends(resends.clone()))
+///     .with(RetryMiddleware::default())
+/// #     .with(network)
+///     .build();
+/// assert!(client.get("http://api.test/down").send().await.is_err()); // after three sends
+/// assert!(client.get("http://api.test/up").send().await.is_ok()); // after one
+/// assert_eq!(resends.load(Ordering::Relaxed), 2);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct RetryTracker {
     history: Arc<Mutex<Option<RetryHistory>>>,

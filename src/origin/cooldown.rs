@@ -29,11 +29,14 @@ const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// - What the policy does with server delays holds here too: what is over its limit closes nothing,
 ///   what it clamps closes for as long, and a policy that ignores them neither closes nor waits.
 ///   One that never sends again waits, too.
-/// - **Set a deadline**, by the policy or by a [`RetryScope`](crate::RetryScope). Without one a call is held for as
-///   long as its origin keeps closing: about one gets through each time, closes it again, and all others wait anew.
-///   A server that answers nothing else can so hold 100 calls of the default policy for five hours by
-///   `Retry-After: 60`. And when it stops, what is held back goes in a burst that can keep it down
-///   (`docs/fleets.md` has it measured). Attempts, and limits of an attempt, end none of this.
+/// - **It needs a deadline.** Without one a call is held for as long as its origin keeps closing: about one gets
+///   through each time, closes it again, and all others wait anew. A server that answers nothing else can so hold
+///   100 calls of the default policy for five hours by `Retry-After: 60`. And when it stops, what is held back goes
+///   in a burst that can keep it down (`docs/fleets.md` has it measured). Attempts, and limits of an attempt, end
+///   none of this. So a client with a cooldown is refused when it is built, or when its file is loaded, if its
+///   policy, or that of an endpoint, has no [`deadline`](crate::RetryPolicyBuilder::deadline). A policy that a
+///   [`RetryScope`](crate::RetryScope) or a request brings is not checked: give it one. `RetryPolicy::never()` has
+///   none, so it can't be that of an endpoint; `policy.to_builder().max_attempts(1)` can.
 /// - The wait counts against the deadline, and not as an attempt. One that could not end before it never
 ///   starts: a first attempt then fails at once by [`RetryError::is_held_back`](crate::RetryError::is_held_back), and
 ///   of a resend the outcome in hand comes back, if it is whole.

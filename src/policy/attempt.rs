@@ -57,7 +57,10 @@ pub enum Outcome<'a> {
     Fault {
         /// What happened, and what that proves.
         fault: Fault,
-        /// The error itself, for classifiers.
+        /// The error itself, for classifiers. In the middleware it is there, and it is always a
+        /// [`reqwest_middleware::Error`], whoever made it; in the loop of a
+        /// [`SharedSession`](crate::SharedSession) it is the one that the session was told. See
+        /// [`Classifier`](crate::Classifier#by-the-error).
         error: Option<&'a (dyn Error + 'static)>,
     },
 }
@@ -87,7 +90,8 @@ impl<'a> Outcome<'a> {
     }
 
     /// A fault and the error that it was read from, such as by
-    /// [`fault_source::classify`](crate::fault_source::classify).
+    /// [`fault_source::classify`](crate::fault_source::classify). The middleware gives a
+    /// [`reqwest_middleware::Error`] here, so what tests a classifier for it does the same.
     #[must_use]
     pub const fn error(fault: Fault, error: &'a (dyn Error + 'static)) -> Self {
         Self::Fault { fault, error: Some(error) }

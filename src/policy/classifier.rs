@@ -135,6 +135,52 @@ pub enum Verdict {
 /// let retry = RetryMiddleware::builder(policy).buffer_body(64 * 1024).build()?;
 /// # Ok::<(), reqwest_typed_retry::PolicyError>(())
 /// ```
+///
+/// # By the error
+///
+/// The error in an [`Outcome::Fault`](crate::Outcome::Fault) is a [`reqwest_middleware::Error`] in the middleware,
+/// always: find that first, then what is inside. (In the loop of a [`SharedSession`](crate::SharedSession) it is
+/// what the session was told. An error that has a status, by an inner `error_for_status`, is an
+/// [`Outcome::Response`](crate::Outcome::Response) without fields.)
+///
+/// ```
+/// use reqwest_middleware::{ClientBuilder, Error};
+/// use reqwest_typed_retry::test_util::{Reply, Script};
+/// use reqwest_typed_retry::{Attempt, Outcome, RetryMiddleware, RetryPolicy, Verdict};
+///
+/// /// What a middleware that signs requests says while its key is renewed.
+/// #[derive(Debug)]
+/// struct NoKeyYet;
+/// # impl std::error::Error for NoKeyYet {}
+/// # impl std::fmt::Display for NoKeyYet {
+/// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("no key yet") }
+/// # }
+///
+/// fn no_key_yet(attempt: &Attempt<'_>) -> Option<Verdict> {
+///     let Outcome::Fault { error: Some(error), .. } = attempt.outcome() else { return None };
+///     match error.downcast_ref::<Error>()? {
+///         Error::Middleware(error) if error.is::<NoKeyYet>() => {
+///             Some(Verdict::Transient { delay: None })
+///         }
+///         _ => None,
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let policy = RetryPolicy::builder().classifier(no_key_yet).build()?;
+/// let script = Script::new([
+///     Reply::error(|| Error::middleware(NoKeyYet)),
+///     Reply::status(http::StatusCode::OK),
+/// ]);
+/// let client = ClientBuilder::new(reqwest::Client::new())
+///     .with(RetryMiddleware::new(policy))
+///     .with(script.clone())
+///     .build();
+/// assert_eq!(client.get("http://api.test/").send().await?.status(), 200);
+/// assert_eq!(script.received().len(), 2);
+/// # Ok(()) }
+/// ```
 pub trait Classifier: Send + Sync {
     /// The verdict on `attempt`, or `None` for no opinion: then the next classifier is asked, and after the
     /// last one the rules of the policy.

@@ -8,8 +8,12 @@ mod backoff_after;
 mod backoff_before;
 mod classifier_after;
 mod classifier_before;
+mod error_strategy_after;
+mod error_strategy_before;
 mod errors_after;
 mod errors_before;
+mod from_error_after;
+mod from_error_before;
 mod limit_after;
 mod limit_before;
 mod setup_after;
@@ -74,15 +78,19 @@ fn the_guide_has_these_blocks() {
         ("rust", include_str!("strategy_after.rs")),
         ("rust,ignore", include_str!("classifier_before.rs")),
         ("rust", include_str!("classifier_after.rs")),
+        ("rust,ignore", include_str!("error_strategy_before.rs")),
+        ("rust", include_str!("error_strategy_after.rs")),
         ("rust,ignore", include_str!("errors_before.rs")),
         ("rust", include_str!("errors_after.rs")),
+        ("rust,ignore", include_str!("from_error_before.rs")),
+        ("rust", include_str!("from_error_after.rs")),
         ("rust", include_str!("as_before.rs")),
     ];
     for (kind, code) in blocks {
         assert!(guide.contains(&format!("```{kind}\n{code}```\n")), "not in the guide:\n{code}");
     }
     let ignored = guide.matches("```rust,ignore").count();
-    assert_eq!(ignored, 6, "each block that is no doctest is one of these");
+    assert_eq!(ignored, 8, "each block that is no doctest is one of these");
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,6 +155,25 @@ async fn the_same_responses_are_transient() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_same_errors_are_transient() {
+    use reqwest_middleware::Error;
+
+    let before = || error_strategy_before::chain(http());
+    let after = || error_strategy_after::chain(http()).unwrap();
+    let own = Reply::error(|| Error::middleware(error_strategy_before::NoKeyYet));
+    assert_eq!(sends(before(), Method::GET, own).await, 4);
+    let own = Reply::error(|| Error::middleware(error_strategy_after::NoKeyYet));
+    assert_eq!(sends(after(), Method::GET, own).await, 4);
+
+    let other = || Reply::error(|| Error::middleware(std::fmt::Error));
+    for (reply, expected) in [(other(), 1), (Reply::connect_error(), 4), (status(503), 4)] {
+        let before = sends(before(), Method::GET, reply.clone()).await;
+        let after = sends(after(), Method::GET, reply.clone()).await;
+        assert_eq!([before, after], [expected; 2], "{reply:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn errors_say_the_same() {
     let refused = || Script::always(Reply::connect_error());
     let before = with(setup_before::chain(http()), &refused());
@@ -160,6 +187,30 @@ async fn errors_say_the_same() {
     let never = ClientBuilder::new(http()).with(RetryTransientMiddleware::new_with_policy(never));
     assert!(!with(never, &refused()).get(URL).send().await.unwrap_err().is_connect());
     assert!(after.get(URL).send().await.unwrap_err().is_connect());
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_are_taken_apart_in_one_place() {
+    // What hangs is ended by the timeout of the request.
+    for (reply, is_connect, is_timeout) in
+        [(Reply::connect_error(), true, false), (Reply::hang(), false, true)]
+    {
+        let request = |chain| {
+            let client = with(chain, &Script::always(reply.clone()));
+            client.get(URL).timeout(Duration::from_secs(1)).send()
+        };
+        let error = request(setup_before::chain(http())).await.unwrap_err();
+        let before = from_error_before::Failure::from(error);
+        let expected = from_error_before::Failure { retries: 3, is_connect, is_timeout };
+        assert_eq!(before, expected);
+
+        let error = request(from_error_after::chain(http()).unwrap()).await.unwrap_err();
+        // Of an error that is wrapped reqwest-middleware's own questions are answered with no.
+        assert!(!error.is_connect() && !error.is_timeout());
+        let after = from_error_after::Failure::from(error);
+        let expected = from_error_after::Failure { retries: 3, is_connect, is_timeout };
+        assert_eq!(after, expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
