@@ -5,7 +5,8 @@
 //! - [`RetryMiddleware`] applies it inside a
 //!   [reqwest-middleware](https://docs.rs/reqwest-middleware) chain, once per client and transparent
 //!   to call sites.
-//! - A POST that might have taken effect is never sent twice unless somebody said that it may be.
+//! - A POST or PATCH that might have taken effect is never sent twice, unless somebody said that it may be, or that its
+//!   server honours the key that it carries.
 //!
 //! ```
 //! use std::time::Duration;
@@ -102,7 +103,7 @@
 //! | [`endpoint`] | none: the policy is that of every request |
 //! | [`delivery_proof`] | none: no fault makes a POST safe to repeat |
 //! | [`budget`] | one of the client's own |
-//! | [`cooldown`] | none |
+//! | [`cooldown`] | none; with one each policy must have a [`deadline`] |
 //! | [`drain`] | 64 KiB, for at most 1 s of the wait |
 //! | [`buffer_body`] | 0 bytes: a response is handed out with its head |
 //! | [`wrap_errors`] | off: an error comes as it was made |

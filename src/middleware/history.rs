@@ -95,7 +95,7 @@ impl fmt::Display for AttemptOutcome {
 ///
 /// assert!(second.started() >= Duration::from_secs(2));
 /// assert_eq!(second.outcome().fault().map(Fault::kind), Some(FaultKind::Connect));
-/// assert!(!second.proven_not_processed()); // the fault says so; for proof see `DeliveryProof`
+/// assert!(!second.proven_not_processed()); // the fault only seems so: proof takes a `DeliveryProof`
 ///
 /// assert_eq!(third.decision().stop_reason(), Some(StopReason::Completed));
 /// # Ok(()) }
