@@ -56,7 +56,7 @@ fn the_documented_defaults_are_the_defaults() {
         throttle_backoff: Backoff { shape: Exponential { base: 1s, max: 20s, factor: 2.0 } }, \
         jitter: Equal, \
         retry_statuses: {408, 425, 429, 500, 502, 503, 504}, \
-        retry_faults: {Dns, Connect, Timeout, ConnectionLost, Refused, Protocol, Body}, \
+        retry_faults: {Dns, Connect, Timeout, ConnectionLost, Network, Refused, Protocol, Body}, \
         not_processed_statuses: {}, \
         idempotency_key_fields: [\"idempotency-key\"], \
         honour_idempotency_keys: None, \
@@ -218,6 +218,7 @@ fn the_labels_are_stable() {
         Delivery::Unknown.as_str(),
         RetryReason::Status(StatusCode::BAD_GATEWAY).as_str(),
         RetryReason::Fault(FaultKind::ConnectionLost).as_str(),
+        RetryReason::Fault(FaultKind::Network).as_str(),
         RetryReason::ServerDirective.as_str(),
         RetryReason::Classifier.as_str(),
         DelaySource::Backoff.as_str(),
@@ -235,7 +236,7 @@ fn the_labels_are_stable() {
         HintUnit::GoDuration.as_str(),
     ];
     let expected = "idempotent idempotent_with_token non_idempotent \
-        not_processed unknown status connection_lost server_directive classifier \
+        not_processed unknown status connection_lost network server_directive classifier \
         backoff throttle_backoff server classifier quoted bare \
         seconds decimal_seconds millis epoch_seconds epoch_millis rfc3339 go_duration";
     assert_eq!(labels.join(" "), expected);

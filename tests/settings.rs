@@ -290,10 +290,10 @@ const REFUSED: &[(&str, &str)] = &[
          \"cloudflare\"",
     ),
     (
-        "policy.retry_faults = 'network'",
-        "policy.retry_faults is \"network\", but it must be one of \"dns\", \"connect\", \"tls\", \
-         \"timeout\", \"connection_lost\", \"refused\", \"protocol\", \"body\", \"decode\", \"invalid\", \
-         \"other\", \"transient\"",
+        "policy.retry_faults = 'offline'",
+        "policy.retry_faults is \"offline\", but it must be one of \"dns\", \"connect\", \"tls\", \
+         \"timeout\", \"connection_lost\", \"network\", \"refused\", \"protocol\", \"body\", \"decode\", \
+         \"invalid\", \"other\", \"transient\"",
     ),
     (
         "policy.server_delays = '60s'",
@@ -596,8 +596,8 @@ fn each_setting_of_a_policy_is_the_same_in_a_file_and_in_code() {
         ("retry_statuses = []", new().retry_statuses(StatusSet::empty())),
         ("not_processed_statuses = [429]", new().not_processed_statuses(statuses(&[429]))),
         (
-            "retry_faults = ['dns', 'tls']",
-            new().retry_faults(faults(&[FaultKind::Dns, FaultKind::Tls])),
+            "retry_faults = ['dns', 'network', 'tls']",
+            new().retry_faults(faults(&[FaultKind::Dns, FaultKind::Network, FaultKind::Tls])),
         ),
         (
             "retry_faults = ['tls', 'transient']",

@@ -125,12 +125,13 @@ fn jitters() -> impl Strategy<Value = Value> {
     prop_oneof![select(words.to_vec()).prop_map(Value::from), (0.0..=1.0_f64).prop_map(Value::from)]
 }
 
-const FAULTS: [&str; 11] = [
+const FAULTS: [&str; 12] = [
     "dns",
     "connect",
     "tls",
     "timeout",
     "connection_lost",
+    "network",
     "refused",
     "protocol",
     "body",
@@ -151,7 +152,7 @@ fn policies() -> BoxedStrategy<Value> {
     let honours = vec![json!("by_profile"), json!(true)];
     let entries = (
         (times, 1_u32..=u32::MAX, backoffs(), backoffs(), jitters()),
-        (statuses(), subsequence(FAULTS.to_vec(), 0..=11), statuses(), server_delays(), profiles()),
+        (statuses(), subsequence(FAULTS.to_vec(), 0..=12), statuses(), server_delays(), profiles()),
         (select(honours), any::<bool>(), select(formats.to_vec()), vec(fields(), 1..4)),
     );
     let all = entries.prop_map(|(one, two, three)| {

@@ -13,12 +13,13 @@ use reqwest_typed_retry::{
 use crate::nanos;
 use crate::profiles::{Gate, Hint, Profile, UNITS, built_in, field};
 
-pub const FAULTS: [FaultKind; 11] = [
+pub const FAULTS: [FaultKind; 12] = [
     FaultKind::Dns,
     FaultKind::Connect,
     FaultKind::Tls,
     FaultKind::Timeout,
     FaultKind::ConnectionLost,
+    FaultKind::Network,
     FaultKind::Refused,
     FaultKind::Protocol,
     FaultKind::Body,

@@ -32,6 +32,12 @@ pub enum FaultKind {
     Timeout,
     /// The connection ended before the response head was there.
     ConnectionLost,
+    /// A browser's [network error] (Fetch standard): it does not tell whether it was the name, the
+    /// connection, TLS, CORS or something that blocks requests. The request may have taken effect: CORS
+    /// hides answers, too. Only in a browser.
+    ///
+    /// [network error]: https://fetch.spec.whatwg.org/#concept-network-error
+    Network,
     /// The server declined the request (HTTP/2 `REFUSED_STREAM`, `GOAWAY`). Only the first says that it
     /// did not act (RFC 9113 8.7): see [`Delivery`]. Only the feature `http2` tells; otherwise it is an
     /// [`Other`](Self::Other).
@@ -52,12 +58,13 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Dns,
         Self::Connect,
         Self::Tls,
         Self::Timeout,
         Self::ConnectionLost,
+        Self::Network,
         Self::Refused,
         Self::Protocol,
         Self::Body,
@@ -75,6 +82,7 @@ impl FaultKind {
             Self::Tls => "tls",
             Self::Timeout => "timeout",
             Self::ConnectionLost => "connection_lost",
+            Self::Network => "network",
             Self::Refused => "refused",
             Self::Protocol => "protocol",
             Self::Body => "body",
@@ -221,6 +229,7 @@ impl FaultSet {
 
     /// The faults that are retried by default: all but [`FaultKind::Tls`], [`FaultKind::Decode`],
     /// [`FaultKind::Invalid`] and [`FaultKind::Other`], which a resend would meet again.
+    /// [`FaultKind::Network`] may be CORS, which it would meet again too, or a device that is offline for now.
     #[must_use]
     pub const fn transient() -> Self {
         Self::empty()
@@ -228,6 +237,7 @@ impl FaultSet {
             .with(FaultKind::Connect)
             .with(FaultKind::Timeout)
             .with(FaultKind::ConnectionLost)
+            .with(FaultKind::Network)
             .with(FaultKind::Refused)
             .with(FaultKind::Protocol)
             .with(FaultKind::Body)
@@ -272,6 +282,12 @@ impl fmt::Debug for FaultSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_kinds_are_in_the_order_of_the_variants() {
+        let places = FaultKind::ALL.map(|kind| kind as usize);
+        assert!(places.into_iter().eq(0..FaultKind::ALL.len()), "{places:?}");
+    }
 
     #[test]
     fn each_kind_goes_in_and_out_alone() {

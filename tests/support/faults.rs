@@ -2,12 +2,13 @@
 
 use reqwest_typed_retry::FaultKind;
 
-pub(crate) const FAULTS: [FaultKind; 11] = [
+pub(crate) const FAULTS: [FaultKind; 12] = [
     FaultKind::Dns,
     FaultKind::Connect,
     FaultKind::Tls,
     FaultKind::Timeout,
     FaultKind::ConnectionLost,
+    FaultKind::Network,
     FaultKind::Refused,
     FaultKind::Protocol,
     FaultKind::Body,

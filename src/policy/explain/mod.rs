@@ -36,7 +36,8 @@ use super::RetryPolicy;
 /// 408, 425, 429, 500, 502-504                  resend           no: not_idempotent  no: not_idempotent
 /// every other status                           no: permanent    no: permanent       no: permanent
 /// fault: dns, connect, timeout,                resend           if not processed    if not processed
-///   connection_lost, refused, protocol, body
+///   connection_lost, network, refused,
+///   protocol, body
 /// fault: tls, decode, invalid, other           no: permanent    no: permanent       no: permanent
 /// ";
 /// assert!(text.contains(table), "{text}");

@@ -188,6 +188,7 @@ fn fault(kind: FaultKind) -> &'static str {
         FaultKind::Tls => "certificate or TLS version rejected",
         FaultKind::Timeout => "time limit passed",
         FaultKind::ConnectionLost => "ended before the response head",
+        FaultKind::Network => "failed in a browser, which does not say why",
         FaultKind::Refused => "declined by an HTTP/2 server",
         FaultKind::Protocol => "broken by the peer, or stream reset",
         FaultKind::Body => "response body cut, where the attempt reads it",
