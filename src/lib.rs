@@ -59,18 +59,21 @@
 //! | metrics and logs of your own | [`RetryObserver`], [Telemetry](#telemetry) |
 //! | tests of what your service does | `test_util` (feature `test-util`) |
 //! | other clients than reqwest | [`RetrySession`] |
+//! | wasm32 | [In a browser](#in-a-browser) |
 //!
 //! # Features
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `http2` | yes | HTTP/2 resets and refusals told apart by their code |
-//! | `rustls` | yes | TLS verdicts (a bad certificate) told from connections that did not come about |
+//! | `http2` | yes | HTTP/2 resets and refusals told apart by their code; not in a browser |
+//! | `rustls` | yes | TLS verdicts (a bad certificate) told from connections that did not come about; not in a browser |
 //! | `tracing` | yes | events: see [Telemetry](#telemetry) |
 //! | `metrics` | no | `MetricsObserver`: metrics by the facade of that name |
 //! | `multipart` | no | `ReplayBody` from a `reqwest::multipart::Form` |
 //! | `serde` | no | `RetrySettings`: policies, endpoints and options from files; `Serialize` for [`RetryHistory`] |
 //! | `test-util` | no | `test_util`: a scripted final middleware, seeded jitter, a settable wall clock |
+//!
+#![doc = include_str!("browser.md")]
 //!
 //! # Defaults
 //!
@@ -232,6 +235,16 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(all(target_arch = "wasm32", not(any(target_os = "unknown", target_os = "none"))))]
+compile_error!(
+    "of the wasm32 targets reqwest-typed-retry knows the browser's alone: wasm32-unknown-unknown"
+);
+#[cfg(all(target_arch = "wasm32", any(feature = "http2", feature = "rustls")))]
+compile_error!(
+    "the features `http2` and `rustls` of reqwest-typed-retry read errors that a browser does not have: \
+     for wasm32 set `default-features = false`, with `tracing` if you want its events"
+);
+
 pub mod fault_source;
 mod middleware;
 mod origin;
@@ -241,6 +254,8 @@ mod policy;
 pub mod test_util;
 mod time;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use middleware::DeliveryProof;
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use middleware::MetricsObserver;
@@ -248,10 +263,10 @@ pub use middleware::MetricsObserver;
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 pub use middleware::RetrySettings;
 pub use middleware::{
-    AttemptOutcome, AttemptRecord, ClientExplanation, DeliveryProof, DrainLimits, Endpoint,
-    EndpointBuilder, ObservedCall, ReplayBody, ResendCount, RetryError, RetryErrorExt,
-    RetryHistory, RetryMiddleware, RetryMiddlewareBuilder, RetryObserver, RetryRequestExt,
-    RetryScope, RetryTracker, SharedSession,
+    AttemptOutcome, AttemptRecord, ClientExplanation, DrainLimits, Endpoint, EndpointBuilder,
+    MaybeSend, ObservedCall, ReplayBody, ResendCount, RetryError, RetryErrorExt, RetryHistory,
+    RetryMiddleware, RetryMiddlewareBuilder, RetryObserver, RetryRequestExt, RetryScope,
+    RetryTracker, SharedSession,
 };
 pub use origin::{Cooldown, RetryBudget, RetryBudgetBuilder};
 pub use policy::{

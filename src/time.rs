@@ -1,28 +1,20 @@
 //! All time of the adapter: waits, elapsed time, the wall clock.
 //!
 //! Waits and elapsed time are tokio's, so that paused time works. A runtime without its time driver
-//! is not supported.
+//! is not supported. In a browser they are the browser's own, and there is no runtime.
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-pub(crate) use tokio::time::Instant;
+#[cfg(target_arch = "wasm32")]
+#[path = "time/browser.rs"]
+mod platform;
+#[cfg(not(target_arch = "wasm32"))]
+#[path = "time/native.rs"]
+mod platform;
 
-/// A zero wait touches no timer. It gives way all the same, so that a call whose attempts are ready
-/// at once can be dropped, and leaves the thread to others and to what has arrived.
-pub(crate) async fn sleep(delay: Duration) {
-    if delay.is_zero() {
-        tokio::task::yield_now().await;
-    } else {
-        tokio::time::sleep(delay).await;
-    }
-}
-
-/// What `work` gives, if it is there in time.
-pub(crate) async fn timeout<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(limit, work).await.ok()
-}
+pub(crate) use platform::{Instant, LONGEST_TIMEOUT, sleep, timeout};
 
 /// The wall clock, for HTTP dates alone.
 #[derive(Clone)]
@@ -40,7 +32,7 @@ impl WallClock {
 
 impl Default for WallClock {
     fn default() -> Self {
-        Self::new(SystemTime::now)
+        Self::new(platform::wall_clock)
     }
 }
 

@@ -10,6 +10,8 @@ use reqwest_typed_retry::{
     ApiProfile, Attempt, DelayHint, HintUnit, IdempotencyKey, KeyFormat, Outcome, RetryPolicy,
     RetryPolicyBuilder, RetryableMethod, StatusCondition, StatusSet, StopReason,
 };
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const LIMITED: StatusCode = StatusCode::TOO_MANY_REQUESTS;
 

@@ -14,6 +14,8 @@ use reqwest_typed_retry::{
     Attempt, Backoff, Outcome, RetryDecision, RetryPolicy, RetryableMethod, ServerDelays,
 };
 use waits::{backoffs, durations, jitters, numbers};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]

@@ -22,6 +22,8 @@ use reqwest_typed_retry::{
     RetryPolicy, RetrySession, RetryableMethod, ServerDelays, StatusSet, StopReason,
 };
 use waits::{backoffs, durations, jitters, numbers};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// Those that some profile reads, and one that none does.
 const FIELDS: [&str; 8] = [

@@ -15,6 +15,8 @@ use reqwest_typed_retry::{
     ApiProfile, Attempt, Fault, Outcome, RetryDecision, RetryPolicy, RetryableMethod, ServerDelays,
     StatusSet,
 };
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const TABLE: &str = include_str!("data/decisions.txt");
 const LIMIT: Duration = Duration::from_secs(60);

@@ -17,9 +17,15 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::FileFailurePersistence;
 use reqwest_typed_retry::retry_after;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// 1900-01-01 and 9999-12-31 23:59:59, in seconds from the epoch.
+#[cfg(not(target_arch = "wasm32"))]
 const FIRST: i64 = -2_208_988_800;
+/// No `SystemTime` of wasm is earlier.
+#[cfg(target_arch = "wasm32")]
+const FIRST: i64 = 0;
 const LAST: i64 = 253_402_300_799;
 
 fn at(seconds: i64, nanos: u32) -> SystemTime {

@@ -10,6 +10,8 @@ use reqwest_typed_retry::{
     Attempt, Backoff, Fault, FaultKind, Jitter, Outcome, RetryPolicy, RetrySession,
     RetryableMethod, StopReason,
 };
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 

@@ -39,6 +39,7 @@ pub(super) fn timed_out(error: &reqwest::Error) -> bool {
 }
 
 /// Whether the name was not resolved.
+#[cfg(not(target_arch = "wasm32"))]
 pub(super) fn is_dns(error: &reqwest::Error) -> bool {
     ends_soon(error) && error.is_dns()
 }
@@ -50,7 +51,7 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return error.get_ref().map(|payload| payload as _);
     }
-    #[cfg(feature = "http2")]
+    #[cfg(all(feature = "http2", not(target_arch = "wasm32")))]
     if let Some(error) = error.downcast_ref::<h2::Error>() {
         return error.get_io().map(|error| error as _);
     }

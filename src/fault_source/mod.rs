@@ -18,8 +18,15 @@
 #![doc = include_str!("faults.md")]
 
 mod chain;
+#[cfg(not(target_arch = "wasm32"))]
 mod http2;
+mod io_error;
+#[cfg(not(target_arch = "wasm32"))]
 mod tls;
+#[cfg(not(target_arch = "wasm32"))]
+mod transport;
+#[cfg(target_arch = "wasm32")]
+#[path = "browser.rs"]
 mod transport;
 
 use std::error::Error;

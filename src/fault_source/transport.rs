@@ -5,8 +5,8 @@ use std::io;
 
 use hyper_util::client::legacy;
 
-use super::chain::{all, find, is_dns, timed_out};
-use super::{http2, tls};
+use super::chain::{find, is_dns, timed_out};
+use super::{http2, io_error, tls};
 use crate::policy::{Fault, FaultKind};
 
 /// An error of the send itself: no head arrived.
@@ -87,8 +87,7 @@ fn http_kind(error: &hyper::Error) -> Option<FaultKind> {
 
 /// Whether the connection ended, or its data did, rather than being bad.
 pub(super) fn is_cut(error: &(dyn Error + 'static)) -> bool {
-    find::<hyper::Error>(error).is_some()
-        || all::<io::Error>(error).any(|error| io_kind(error).is_some())
+    find::<hyper::Error>(error).is_some() || io_error::kind(error).is_some()
 }
 
 /// For the errors of other clients.
@@ -106,20 +105,5 @@ pub(super) fn bare_kind(error: &(dyn Error + 'static)) -> FaultKind {
     if let Some(kind) = http.and_then(http_kind) {
         return kind;
     }
-    all::<io::Error>(error).find_map(io_kind).unwrap_or(FaultKind::Other)
-}
-
-fn io_kind(error: &io::Error) -> Option<FaultKind> {
-    match error.kind() {
-        io::ErrorKind::TimedOut => Some(FaultKind::Timeout),
-        io::ErrorKind::ConnectionRefused
-        | io::ErrorKind::HostUnreachable
-        | io::ErrorKind::NetworkUnreachable => Some(FaultKind::Connect),
-        io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::BrokenPipe
-        | io::ErrorKind::NotConnected
-        | io::ErrorKind::UnexpectedEof => Some(FaultKind::ConnectionLost),
-        _ => None,
-    }
+    io_error::kind(error).unwrap_or(FaultKind::Other)
 }

@@ -14,7 +14,7 @@ use reqwest::Response;
 use reqwest_middleware::Result;
 
 use super::BoxFuture;
-use super::proof::{End, Exchanges, Target};
+use super::exchange::{End, Exchanges, Target};
 
 thread_local! {
     static CURRENT: Cell<Option<AttemptScope>> = const { Cell::new(None) };
@@ -66,6 +66,7 @@ fn address(extensions: &Extensions) -> usize {
 
 /// Notes how an exchange of the current attempt ended, for the request that `end` is told; outside of
 /// an attempt nobody asks.
+#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "no observer sees one"))]
 pub(super) fn saw(end: impl FnOnce(Target) -> End) {
     if let Some(scope @ AttemptScope { target: Some(target), .. }) = CURRENT.get() {
         let exchanges = scope.exchanges.and(end(target));

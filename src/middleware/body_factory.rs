@@ -10,7 +10,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Request};
 
-use super::{BoxFuture, RetryError};
+use super::{BoxFuture, MaybeSend, RetryError};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -129,7 +129,10 @@ impl TryFrom<reqwest::multipart::Form> for ReplayBody {
         let client = match CLIENT.get() {
             Some(client) => client,
             None => {
-                let client = reqwest::Client::builder().no_proxy().build()?;
+                let builder = reqwest::Client::builder();
+                #[cfg(not(target_arch = "wasm32"))]
+                let builder = builder.no_proxy();
+                let client = builder.build()?;
                 CLIENT.get_or_init(|| client)
             }
         };
@@ -150,7 +153,7 @@ impl BodyFactory {
     pub(super) fn new<F, Fut>(make: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<ReplayBody, BoxError>> + Send + 'static,
+        Fut: Future<Output = Result<ReplayBody, BoxError>> + MaybeSend + 'static,
     {
         Self(Arc::new(move || Box::pin(make())))
     }

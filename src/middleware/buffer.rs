@@ -14,6 +14,8 @@ use reqwest_middleware::Result;
 
 use crate::time;
 
+pub(super) const IS_POSSIBLE: bool = true;
+
 /// The whole body of a response, among its extensions as long as the call goes on.
 #[derive(Clone)]
 struct Buffered(Bytes);

@@ -6,10 +6,12 @@ use std::time::SystemTime;
 use http::HeaderName;
 use rand::Rng;
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::DeliveryProof;
 use super::endpoint::Endpoints;
 use super::generator::Generator;
 use super::observe::{Observers, RetryObserver};
-use super::{DeliveryProof, DrainLimits, Endpoint, RetryMiddleware};
+use super::{DrainLimits, Endpoint, RetryMiddleware, buffer};
 use crate::origin::{Cooldown, RetryBudget};
 use crate::policy::{PolicyError, RetryPolicy, RetryPolicyBuilder, has_a_meaning};
 use crate::time::WallClock;
@@ -147,6 +149,8 @@ impl RetryMiddlewareBuilder {
 
     /// The proof of the client that this middleware is for: lifts method safety where a request is
     /// proven not to have been processed. See [`DeliveryProof`]. **Default**: none, so that nothing lifts it.
+    /// There is none in a browser.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn delivery_proof(mut self, proof: DeliveryProof) -> Self {
         let DeliveryProof { .. } = proof; // what it proves is a matter of the client
         self.retry.has_proof = true;
@@ -187,7 +191,7 @@ impl RetryMiddlewareBuilder {
     }
 
     /// How much of a response that is not handed out is read: see [`DrainLimits`]. **Default**: 64 KiB, one
-    /// second.
+    /// second. It has no effect in a browser.
     pub fn drain(mut self, limits: DrainLimits) -> Self {
         self.retry.drain = limits;
         self
@@ -197,6 +201,8 @@ impl RetryMiddlewareBuilder {
     /// that stalls beyond the attempt timeout, or whose compressed data ends early is then a fault
     /// like others, and classifiers see it. A longer body streams on from there, nothing lost.
     /// **Default**: 0, so that a response is handed out as soon as its head is there.
+    ///
+    /// In a browser the client does not [`build`](Self::build) with a limit above 0.
     ///
     /// Memory: up to `limit` bytes for each call in flight, and up to twice that where the length is not
     /// known before.
@@ -320,6 +326,7 @@ impl RetryMiddlewareBuilder {
     ///   status came.
     /// - If there is a [`cooldown`](Self::cooldown), and the policy, or that of an endpoint, has no deadline.
     /// - If two endpoints have the same name.
+    /// - In a browser, if it or an endpoint is to read bodies ([`buffer_body`](Self::buffer_body)).
     /// - If the [`attempt_header`](Self::attempt_header) is a field for idempotency keys, or one that requests
     ///   have anyway.
     ///
@@ -354,6 +361,7 @@ impl RetryMiddlewareBuilder {
     pub(super) fn check(&self) -> Result<(), PolicyError> {
         self.retry.endpoints.check()?;
         self.check_attempt_header()?;
+        self.check_buffer_body()?;
         self.check_policies(|policy| {
             if self.retry.cooldown.is_none() || policy.deadline().is_some() {
                 return Ok(());
@@ -388,6 +396,22 @@ impl RetryMiddlewareBuilder {
             return Ok(());
         };
         Err(PolicyError::new("attempt_header", name.as_str(), rule))
+    }
+
+    fn check_buffer_body(&self) -> Result<(), PolicyError> {
+        let check = |limit: Option<u64>| match limit {
+            Some(limit) if limit > 0 && !buffer::IS_POSSIBLE => {
+                let rule = "a browser shows no parts of a response: what is read can't be put back";
+                Err(PolicyError::new("buffer_body", limit, rule))
+            }
+            _ => Ok(()),
+        };
+        check(self.retry.buffer_body)?;
+        for endpoint in self.retry.endpoints.iter() {
+            check(endpoint.buffer_body)
+                .map_err(|error| error.within(&format!("endpoint.{}", endpoint.name())))?;
+        }
+        Ok(())
     }
 
     pub(super) fn build_unchecked(self) -> RetryMiddleware {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::RetryMiddleware;
+use super::{DrainLimits, RetryMiddleware, buffer};
 use crate::origin::{Cooldown, RetryBudget};
 use crate::policy::{Explanation, Page, RetryPolicy};
 
@@ -55,7 +55,7 @@ impl RetryMiddleware {
         };
         let endpoints = self.endpoints.iter().map(|endpoint| {
             let limit = endpoint.buffer_body.map(|limit| term("bodies", &bodies(limit)));
-            let drain = endpoint.drain.map(|drain| term("discarded bodies", &drain.to_string()));
+            let drain = endpoint.drain.map(|drain| term("discarded bodies", &discarded(drain)));
             Part {
                 name: endpoint.name().to_owned(),
                 matches: endpoint.to_string(),
@@ -88,7 +88,7 @@ impl RetryMiddleware {
             ),
             term("cooldown", &none(cooldown, "none: each request learns for itself")),
             term("bodies", &bodies(self.buffer_body.unwrap_or(0))),
-            term("discarded bodies", &self.drain.to_string()),
+            term("discarded bodies", &discarded(self.drain)),
             term(
                 "errors",
                 if self.wraps_errors {
@@ -149,4 +149,8 @@ impl fmt::Display for ClientExplanation {
         }
         f.write_str(&page.finish())
     }
+}
+
+fn discarded(drain: DrainLimits) -> String {
+    if buffer::IS_POSSIBLE { drain.to_string() } else { "left to the browser".to_owned() }
 }

@@ -175,7 +175,7 @@ impl fmt::Display for AttemptRecord {
 /// The attempts of one logical request, in order.
 ///
 /// It is in the extensions of a response that came after a resend, or that gave up a transient
-/// failure; a first-try success or a plain 404 carries none. For errors, and for every call, attach
+/// failure; a first-try success or a plain 404 carries none. For errors, for every call, and in a browser, attach
 /// a [`RetryTracker`]. Under a [`SharedSession`](crate::SharedSession) each request has a history of
 /// its own: what its loop decides is in none.
 ///

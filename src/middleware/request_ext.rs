@@ -7,6 +7,7 @@ use http::Extensions;
 use reqwest::Request;
 use reqwest_middleware::RequestBuilder;
 
+use super::MaybeSend;
 use super::body_factory::{BodyFactory, ReplayBody};
 use super::history::RetryTracker;
 use super::identity::Identity;
@@ -193,11 +194,13 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     fn body_factory<F, Fut>(self, factory: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<ReplayBody, Box<dyn Error + Send + Sync>>> + Send + 'static;
+        Fut:
+            Future<Output = Result<ReplayBody, Box<dyn Error + Send + Sync>>> + MaybeSend + 'static;
 
     /// Reads the response's body inside the attempt, up to so many bytes: see
     /// [`RetryMiddlewareBuilder::buffer_body`](crate::RetryMiddlewareBuilder::buffer_body), over
-    /// which this takes precedence. 0 switches it off: for a download from a client that reads bodies.
+    /// which this takes precedence. 0 switches it off: for a download from a client that reads bodies. It
+    /// is not there in a browser.
     ///
     /// ```
     /// # use reqwest::StatusCode;
@@ -223,6 +226,7 @@ pub trait RetryRequestExt: sealed::Sealed + Sized {
     /// assert_eq!(config.text().await?, "a = 1");
     /// # Ok(()) }
     /// ```
+    #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     fn buffer_body(self, limit: u64) -> Self;
 
@@ -292,12 +296,14 @@ impl RetryRequestExt for RequestBuilder {
     fn body_factory<F, Fut>(mut self, factory: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<ReplayBody, Box<dyn Error + Send + Sync>>> + Send + 'static,
+        Fut:
+            Future<Output = Result<ReplayBody, Box<dyn Error + Send + Sync>>> + MaybeSend + 'static,
     {
         options(&mut self).body_factory = Some(BodyFactory::new(factory));
         self
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     fn buffer_body(mut self, limit: u64) -> Self {
         options(&mut self).buffer_body = Some(limit);
         self

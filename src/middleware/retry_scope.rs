@@ -128,8 +128,8 @@ impl RetryScope {
         }
     }
 
-    /// A deadline at this moment, a [`tokio::time::Instant`] or a [`std::time::Instant`]: one that came with the
-    /// work itself. Of several the earliest holds. **Default**: none.
+    /// A deadline at this moment, a [`tokio::time::Instant`] or a [`std::time::Instant`] (in a browser a
+    /// `web_time::Instant`): one that came with the work itself. Of several the earliest holds. **Default**: none.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -183,14 +183,14 @@ impl RetrySettings {
 }
 
 fn read_drain(mut table: Table, default: DrainLimits) -> Result<DrainLimits, PolicyError> {
-    let bytes = table.take("bytes")?.unwrap_or(default.bytes());
-    let time = table.take("time")?.unwrap_or(default.time());
+    let bytes = table.take("bytes")?.unwrap_or(default.bytes);
+    let time = table.take("time")?.unwrap_or(default.time);
     table.close()?;
     Ok(DrainLimits::new(bytes, time))
 }
 
 fn write_drain(drain: &DrainLimits) -> Value {
-    Value::table([("bytes", drain.bytes().write()), ("time", drain.time().write())])
+    Value::table([("bytes", drain.bytes.write()), ("time", drain.time.write())])
 }
 
 fn read_budget(mut table: Table) -> Result<RetryBudgetBuilder, PolicyError> {

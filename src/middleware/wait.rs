@@ -8,9 +8,9 @@ use std::time::Duration;
 use reqwest::Response;
 use reqwest_middleware::Result;
 
-use super::drain::{Discarded, DrainLimits, Progress};
+use super::discarded::{Discarded, Progress};
 use super::retry_scope::RetryScope;
-use super::{BoxFuture, buffer};
+use super::{BoxFuture, DrainLimits, buffer};
 use crate::time;
 
 /// A wait, which holds the outcome that calls for it as far as somebody has a use for that. Small, because

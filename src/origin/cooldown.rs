@@ -231,6 +231,9 @@ impl fmt::Debug for Cooldown {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);

@@ -27,6 +27,9 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     fn key(keys: &Keys, url: &str) -> Key {

@@ -203,10 +203,13 @@ impl Buckets {
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
+    #[cfg(not(target_arch = "wasm32"))]
     use std::thread;
 
-    use rand::rngs::SmallRng;
-    use rand::{Rng as _, SeedableRng as _};
+    #[cfg(not(target_arch = "wasm32"))]
+    use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     use super::super::key::Keys;
     use super::*;
@@ -234,6 +237,7 @@ mod tests {
 
     /// Two origins are far from empty and from full, so that the order of what happens to them does
     /// not matter. The tokens of two others always come back, so that their buckets come and go.
+    #[cfg(not(target_arch = "wasm32"))] // it has no threads
     #[test]
     fn threads_leave_an_exact_balance() {
         const THREADS: u64 = 8;

@@ -261,6 +261,8 @@ fn go_duration(mut value: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     use super::*;
 

@@ -140,6 +140,9 @@ impl fmt::Debug for IdempotencyKey {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     /// Draws the same byte for ever.

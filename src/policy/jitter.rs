@@ -153,6 +153,8 @@ impl Share {
 mod tests {
     use rand::SeedableRng as _;
     use rand::rngs::SmallRng;
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     use super::*;
 

@@ -62,6 +62,8 @@ const FIELDS: [&str; 48] = [
 #[cfg(test)]
 mod tests {
     use http::header;
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     use super::*;
 

@@ -153,6 +153,9 @@ fn is_empty(value: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     fn post_with_key(value: &'static str) -> RetryableMethod {

@@ -229,6 +229,9 @@ fn is_ows(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     fn seconds(lines: &[&str], age: Option<&str>) -> Option<u64> {

@@ -88,6 +88,9 @@ pub(super) fn delay_seconds(value: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     /// 2026-11-29 12:00:00 and a quarter of a second.

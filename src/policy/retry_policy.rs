@@ -376,6 +376,9 @@ pub(super) fn is_completed(status: StatusCode) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::super::Attempt;
     use super::*;
 

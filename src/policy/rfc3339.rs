@@ -86,6 +86,9 @@ fn below_one(digits: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     fn nanos_since_1970(value: &str) -> Option<i128> {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use tokio::time::Instant;
+use crate::time::Instant;
 
 /// A wall clock of the test's own: it moves when told, and with tokio's time where it [ticks](Self::ticking). The
 /// system's clock doesn't move it, and under paused time doesn't move with the waits. Clones show the same time.

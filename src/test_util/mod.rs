@@ -17,6 +17,8 @@
 //! client that tests share shares its budget. `reqwest::Client::new()` loads the system's certificates, which is most
 //! of the time of such a test: one can be shared.
 //!
+//! In a browser there are no [`Script`] and [`Reply`]: nothing makes a response there.
+//!
 //! Enable the feature `test-util` of this crate and of tokio in `[dev-dependencies]`, and mark tests with
 //! `#[tokio::test(start_paused = true)]`. A test that takes as long as its waits is not paused.
 //!
@@ -47,10 +49,14 @@
 
 mod clock;
 mod jitter;
+#[cfg(not(target_arch = "wasm32"))]
 mod reply;
+#[cfg(not(target_arch = "wasm32"))]
 mod script;
 
 pub use clock::TestClock;
 pub use jitter::seeded_jitter;
+#[cfg(not(target_arch = "wasm32"))]
 pub use reply::Reply;
+#[cfg(not(target_arch = "wasm32"))]
 pub use script::{Received, Script, ScriptExhausted};

@@ -5,6 +5,8 @@ use std::time::Duration;
 use reqwest_typed_retry::test_util::seeded_jitter;
 use reqwest_typed_retry::{Backoff, Jitter, PolicyError};
 use serde::Deserialize;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use crate::{millis, run, same};
 

@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// Open cases that we decide otherwise than the data: file, id and reason.
 const DECIDED_OTHERWISE: &[(&str, &str, &str)] = &[

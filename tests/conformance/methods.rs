@@ -3,6 +3,8 @@
 use http::{HeaderMap, Method};
 use reqwest_typed_retry::{RetryPolicy, RetryableMethod};
 use serde::Deserialize;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use crate::{run, same};
 

@@ -10,6 +10,8 @@ use reqwest_typed_retry::{
     StatusCondition, StatusSet, StopReason,
 };
 use serde::Deserialize;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use crate::{run, same};
 

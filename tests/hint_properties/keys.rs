@@ -6,6 +6,8 @@ use http::{HeaderMap, Method};
 use proptest::prelude::*;
 use reqwest_typed_retry::test_util::seeded_jitter;
 use reqwest_typed_retry::{IdempotencyKey, KeyFormat, RetryPolicy, RetryableMethod, constants};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use crate::config;
 

@@ -11,6 +11,8 @@ use reqwest_typed_retry::{
     ApiProfile, Attempt, DelaySource, Outcome, RetryDecision, RetryPolicy, RetryableMethod,
     ServerDelays, StatusSet, StopReason,
 };
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use crate::values::{clock, value};
 use crate::{at, config};

@@ -46,6 +46,8 @@ impl Call<'_> {
             if is_told {
                 self.retry.observers.call_ended(&self.observed(url), &history);
             }
+            // In a browser responses have no extensions.
+            #[cfg(not(target_arch = "wasm32"))]
             if let (true, Ok(response)) = (worth_telling, &mut result) {
                 response.extensions_mut().insert(history);
             }

@@ -9,7 +9,7 @@ use reqwest_middleware::Result;
 
 use super::Call;
 use crate::middleware::attempt_scope::{Ended, InScope};
-use crate::middleware::proof::Exchanges;
+use crate::middleware::exchange::Exchanges;
 
 /// A call that is [no more](Call::is_plain) than that. Its request is with the next middleware already,
 /// and nothing of it is kept: moving it about would be most of what the call costs.

@@ -237,6 +237,9 @@ fn wrap(text: &str, limit: usize, hang: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     #[test]

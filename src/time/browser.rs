@@ -1,0 +1,101 @@
+//! A browser's time: `performance.now`, `setTimeout` and `Date.now`. What the standard library has for these
+//! panics there.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, SystemTime};
+
+use gloo_timers::future::TimeoutFuture;
+pub(crate) use web_time::Instant;
+use web_time::web::SystemTimeExt as _;
+
+/// The longest that `setTimeout` can wait, 24 days: what is longer it takes for nothing (HTML standard, 8.7).
+const LONGEST_TIMER: u32 = i32::MAX.unsigned_abs();
+
+/// The longest timeout that reqwest takes there: with a longer one it panics.
+pub(crate) const LONGEST_TIMEOUT: Duration = Duration::from_millis(LONGEST_TIMER as u64);
+
+/// Never shorter, although timers count whole milliseconds, and some come early by one. A zero wait gives way to
+/// the browser.
+pub(crate) async fn sleep(delay: Duration) {
+    let started = Instant::now();
+    let mut left = delay;
+    loop {
+        TimeoutFuture::new(timer(left)).await;
+        left = delay.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return;
+        }
+    }
+}
+
+/// In milliseconds, rounded up.
+fn timer(left: Duration) -> u32 {
+    u32::try_from(left.as_nanos().div_ceil(1_000_000))
+        .map_or(LONGEST_TIMER, |ms| ms.min(LONGEST_TIMER))
+}
+
+/// What `work` gives, if it is there in time.
+pub(crate) async fn timeout<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let (mut work, mut is_over) = (pin!(work), pin!(sleep(limit)));
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => is_over.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
+pub(super) fn wall_clock() -> SystemTime {
+    web_time::SystemTime::now().to_std()
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn a_timer_is_never_shorter_than_the_wait_but_for_what_no_timer_can_wait() {
+        for (left, expected) in [
+            (Duration::ZERO, 0),
+            (Duration::from_nanos(1), 1),
+            (Duration::from_micros(1_001), 2),
+            (Duration::from_secs(60), 60_000),
+            (LONGEST_TIMEOUT, LONGEST_TIMER),
+            (LONGEST_TIMEOUT + Duration::from_nanos(1), LONGEST_TIMER),
+            (Duration::MAX, LONGEST_TIMER),
+        ] {
+            assert_eq!(timer(left), expected, "{left:?}");
+        }
+    }
+
+    #[test]
+    async fn a_wait_is_never_shorter_than_asked() {
+        for delay in [Duration::from_micros(900), Duration::from_micros(20_300)] {
+            let started = Instant::now();
+            sleep(delay).await;
+            assert!(started.elapsed() >= delay);
+        }
+    }
+
+    #[test]
+    async fn what_no_timer_can_wait_is_not_over_at_once() {
+        let days = LONGEST_TIMEOUT + Duration::from_millis(1);
+        assert_eq!(timeout(Duration::from_millis(50), sleep(days)).await, None);
+        assert_eq!(timeout(Duration::MAX, sleep(Duration::ZERO)).await, Some(()));
+    }
+
+    #[test]
+    async fn what_is_ready_is_in_time() {
+        assert_eq!(timeout(Duration::ZERO, async { 7 }).await, Some(7));
+    }
+
+    #[test]
+    fn the_wall_clock_is_the_browsers() {
+        let shown = wall_clock().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let end_of_2025 = Duration::from_secs(1_767_225_600);
+        assert!(shown > end_of_2025, "{shown:?}");
+    }
+}
