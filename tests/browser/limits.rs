@@ -87,9 +87,9 @@ async fn a_cancellation_ends_a_wait() {
     };
     let (result, ()) = join(RetryScope::new().cancel_on(gone.clone()).run(request), cancel).await;
     assert_eq!(tracker.history().unwrap().stop_reason(), StopReason::Cancelled);
-    if let Ok(response) = result {
-        assert_eq!(response.text().await.unwrap(), "hello");
-    }
+    let response = result.unwrap();
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(response.text().await.unwrap(), "hello");
     assert_eq!(methods("cancel").await, ["GET"]);
     assert!(started.elapsed() < LATE);
 }
