@@ -10,7 +10,8 @@ use gloo_timers::future::TimeoutFuture;
 pub(crate) use web_time::Instant;
 use web_time::web::SystemTimeExt as _;
 
-/// The longest that `setTimeout` can wait, 24 days: what is longer it takes for nothing (HTML standard, 8.7).
+/// The longest that `setTimeout` can wait, 24 days: its milliseconds are a `long` (HTML standard, timers), and what
+/// does not fit wraps round.
 const LONGEST_TIMER: u32 = i32::MAX.unsigned_abs();
 
 /// The longest timeout that reqwest takes there: with a longer one it panics.
@@ -19,10 +20,14 @@ pub(crate) const LONGEST_TIMEOUT: Duration = Duration::from_millis(LONGEST_TIMER
 /// Never shorter, although timers count whole milliseconds, and some come early by one. A zero wait gives way to
 /// the browser.
 pub(crate) async fn sleep(delay: Duration) {
+    sleep_by(TimeoutFuture::new, delay).await;
+}
+
+async fn sleep_by<T: Future<Output = ()>>(timer: fn(u32) -> T, delay: Duration) {
     let started = Instant::now();
     let mut left = delay;
     loop {
-        TimeoutFuture::new(timer(left)).await;
+        timer(millis(left)).await;
         left = delay.saturating_sub(started.elapsed());
         if left.is_zero() {
             return;
@@ -30,8 +35,8 @@ pub(crate) async fn sleep(delay: Duration) {
     }
 }
 
-/// In milliseconds, rounded up.
-fn timer(left: Duration) -> u32 {
+/// What is left in milliseconds, rounded up, as far as a timer can wait.
+fn millis(left: Duration) -> u32 {
     u32::try_from(left.as_nanos().div_ceil(1_000_000))
         .map_or(LONGEST_TIMER, |ms| ms.min(LONGEST_TIMER))
 }
@@ -67,7 +72,7 @@ mod tests {
             (LONGEST_TIMEOUT + Duration::from_nanos(1), LONGEST_TIMER),
             (Duration::MAX, LONGEST_TIMER),
         ] {
-            assert_eq!(timer(left), expected, "{left:?}");
+            assert_eq!(millis(left), expected, "{left:?}");
         }
     }
 
@@ -78,6 +83,13 @@ mod tests {
             sleep(delay).await;
             assert!(started.elapsed() >= delay);
         }
+    }
+
+    #[test]
+    async fn a_timer_that_comes_early_is_followed_by_another() {
+        let (started, delay) = (Instant::now(), Duration::from_millis(60));
+        sleep_by(|millis| TimeoutFuture::new(millis / 4), delay).await;
+        assert!(started.elapsed() >= delay);
     }
 
     #[test]
