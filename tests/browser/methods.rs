@@ -1,9 +1,11 @@
 //! Which methods are sent again, counted by the server.
 
+use js_sys::Function;
 use reqwest::StatusCode;
 use reqwest_typed_retry::{
     IdempotencyKey, KeyFormat, RetryRequestExt as _, RetryTracker, StopReason,
 };
+use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::support::{came, client, methods, quick, url};
@@ -38,7 +40,26 @@ async fn a_post_with_a_key_is_resent_with_the_same_one() {
     assert_eq!(keys, ["order-17"; 2]);
 }
 
-/// By the browser's randomness.
+const COUNT_DRAWS: &str = "(() => {
+    let draws = 0;
+    const real = crypto.getRandomValues.bind(crypto);
+    const counted = into => { draws += 1; return real(into); };
+    Object.defineProperty(crypto, 'getRandomValues', { value: counted, configurable: true });
+    return () => draws;
+})()";
+
+#[test]
+async fn a_key_is_made_by_the_randomness_of_the_browser() {
+    let draws = js_sys::eval(COUNT_DRAWS).unwrap().unchecked_into::<Function>();
+    let draws = || draws.call0(&JsValue::NULL).unwrap().as_f64().unwrap();
+    assert_eq!(draws(), 0.0);
+    let client =
+        client(quick().honour_idempotency_keys(true).generate_idempotency_keys(KeyFormat::Bare));
+    client.post(url("drawn", "200")).body("pay").send().await.unwrap();
+    assert!(draws() > 0.0);
+    assert_eq!(came("drawn").await[0].key.len(), 36);
+}
+
 #[test]
 async fn a_key_that_is_made_is_made_once_for_a_call() {
     let client =
