@@ -14,7 +14,7 @@ mod platform;
 #[path = "time/native.rs"]
 mod platform;
 
-pub(crate) use platform::{Instant, LONGEST_TIMEOUT, sleep, timeout};
+pub(crate) use platform::{Instant, reqwest_timeout, sleep, timeout};
 
 /// The wall clock, for HTTP dates alone.
 #[derive(Clone)]

@@ -11,6 +11,8 @@
 //! | `;hidden` | … which CORS does not show |
 //! | `;no-cors` | … all of which CORS hides |
 //! | `;cut` | … whose body is cut |
+//! | `;long` | … whose body is 100,000 bytes |
+//! | `;max-age` | … that a cache may keep |
 //! | `close` | the request is read, and the connection closed |
 //! | `hang` | there is no answer, for ten seconds |
 //!
@@ -82,7 +84,8 @@ const PREFLIGHT: &str = "HTTP/1.1 204 No Content\r\n\
     access-control-allow-headers: *\r\n\r\n";
 
 fn response(status: &str, options: &[&str], body: &str) -> String {
-    let mut head = format!("HTTP/1.1 {status} As Told\r\ncache-control: no-store\r\n");
+    let cache = if options.contains(&"max-age") { "max-age=60" } else { "no-store" };
+    let mut head = format!("HTTP/1.1 {status} As Told\r\ncache-control: {cache}\r\n");
     if !options.contains(&"no-cors") {
         head += "access-control-allow-origin: *\r\n";
     }
@@ -94,6 +97,7 @@ fn response(status: &str, options: &[&str], body: &str) -> String {
             head += &format!("retry-after: {}\r\n", value.replace('_', " "));
         }
     }
+    let body = if options.contains(&"long") { &"long ".repeat(20_000) } else { body };
     let length = if options.contains(&"cut") { body.len() + 1 } else { body.len() };
     format!("{head}content-length: {length}\r\n\r\n{body}")
 }

@@ -191,7 +191,7 @@ impl RetryMiddlewareBuilder {
     }
 
     /// How much of a response that is not handed out is read: see [`DrainLimits`]. **Default**: 64 KiB, one
-    /// second. It has no effect in a browser.
+    /// second. In a browser nothing is read.
     pub fn drain(mut self, limits: DrainLimits) -> Self {
         self.retry.drain = limits;
         self

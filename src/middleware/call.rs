@@ -31,7 +31,7 @@ use super::shared_session::SharedSession;
 use super::{Endpoint, RetryError, RetryMiddleware, replay};
 use crate::origin::{Account, Key};
 use crate::policy::{RetryPolicy, RetrySession, RetryableMethod, StopReason};
-use crate::time::{Instant, LONGEST_TIMEOUT};
+use crate::time::{self, Instant};
 
 /// One logical request, without the request itself. It is part of the future of every call, so it stays
 /// small: what only a failed attempt needs is in [`Progress`].
@@ -97,7 +97,7 @@ impl<'a> Call<'a> {
         let destination = may_be_asked.then(|| Box::new(Destination::of(request, retry)));
         // Not before: what is asked of the request is asked of it as the caller made it.
         if let Some(ours) = policy.attempt_timeout() {
-            let ours = ours.min(LONGEST_TIMEOUT);
+            let ours = time::reqwest_timeout(ours);
             let timeout = request.timeout_mut();
             *timeout = Some(timeout.map_or(ours, |callers| callers.min(ours)));
         }

@@ -12,7 +12,8 @@ use std::time::Duration;
 /// Where a [`RetryScope`](crate::RetryScope) can cancel the wait, what was read is kept until its end:
 /// a response within these bounds comes back whole then, one beyond them is lost.
 ///
-/// In a browser it has no effect: a response that is not handed out is dropped, unless a cancellation may ask for it.
+/// In a browser nothing is read, and only the bytes count: a response that is not longer, by its `Content-Length`, is
+/// kept unread as long as somebody may ask for it.
 ///
 /// ```
 /// use std::time::Duration;

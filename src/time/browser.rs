@@ -7,29 +7,29 @@ use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use gloo_timers::future::TimeoutFuture;
+use js_sys::Date;
 pub(crate) use web_time::Instant;
-use web_time::web::SystemTimeExt as _;
 
 /// The longest that `setTimeout` can wait, 24 days: its milliseconds are a `long` (HTML standard, timers), and what
 /// does not fit wraps round.
 const LONGEST_TIMER: u32 = i32::MAX.unsigned_abs();
 
-/// The longest timeout that reqwest takes there: with a longer one it panics.
-pub(crate) const LONGEST_TIMEOUT: Duration = Duration::from_millis(LONGEST_TIMER as u64);
-
-/// Never shorter, although timers count whole milliseconds, and some come early by one. A zero wait gives way to
-/// the browser.
-pub(crate) async fn sleep(delay: Duration) {
-    sleep_by(TimeoutFuture::new, delay).await;
+/// What reqwest takes for a timeout there: with a longer one it panics, and it cuts off what is no whole millisecond.
+pub(crate) fn reqwest_timeout(limit: Duration) -> Duration {
+    Duration::from_millis(millis(limit).into())
 }
 
-async fn sleep_by<T: Future<Output = ()>>(timer: fn(u32) -> T, delay: Duration) {
-    let started = Instant::now();
-    let mut left = delay;
+/// Never shorter, although timers count whole milliseconds, and some come early by one. A zero wait gives way to
+/// the browser. It counts from the call, not from the first poll.
+pub(crate) fn sleep(delay: Duration) -> impl Future<Output = ()> {
+    sleep_by(TimeoutFuture::new, Instant::now(), delay)
+}
+
+async fn sleep_by<T: Future<Output = ()>>(timer: fn(u32) -> T, started: Instant, delay: Duration) {
+    let left = || delay.saturating_sub(started.elapsed());
     loop {
-        timer(millis(left)).await;
-        left = delay.saturating_sub(started.elapsed());
-        if left.is_zero() {
+        timer(millis(left())).await;
+        if left().is_zero() {
             return;
         }
     }
@@ -51,8 +51,10 @@ pub(crate) async fn timeout<T>(limit: Duration, work: impl Future<Output = T>) -
     .await
 }
 
+/// No `SystemTime` of wasm is before 1970, where a clock can be all the same.
 pub(super) fn wall_clock() -> SystemTime {
-    web_time::SystemTime::now().to_std()
+    let since_1970 = Duration::try_from_secs_f64(Date::now() / 1_000.0).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + since_1970
 }
 
 #[cfg(test)]
@@ -61,6 +63,8 @@ mod tests {
 
     use super::*;
 
+    const LONGEST: Duration = Duration::from_millis(LONGEST_TIMER as u64);
+
     #[test]
     fn a_timer_is_never_shorter_than_the_wait_but_for_what_no_timer_can_wait() {
         for (left, expected) in [
@@ -68,11 +72,12 @@ mod tests {
             (Duration::from_nanos(1), 1),
             (Duration::from_micros(1_001), 2),
             (Duration::from_secs(60), 60_000),
-            (LONGEST_TIMEOUT, LONGEST_TIMER),
-            (LONGEST_TIMEOUT + Duration::from_nanos(1), LONGEST_TIMER),
+            (LONGEST, LONGEST_TIMER),
+            (LONGEST + Duration::from_nanos(1), LONGEST_TIMER),
             (Duration::MAX, LONGEST_TIMER),
         ] {
             assert_eq!(millis(left), expected, "{left:?}");
+            assert_eq!(reqwest_timeout(left), Duration::from_millis(expected.into()), "{left:?}");
         }
     }
 
@@ -88,15 +93,26 @@ mod tests {
     #[test]
     async fn a_timer_that_comes_early_is_followed_by_another() {
         let (started, delay) = (Instant::now(), Duration::from_millis(60));
-        sleep_by(|millis| TimeoutFuture::new(millis / 4), delay).await;
+        sleep_by(|millis| TimeoutFuture::new(millis / 4), started, delay).await;
         assert!(started.elapsed() >= delay);
     }
 
     #[test]
     async fn what_no_timer_can_wait_is_not_over_at_once() {
-        let days = LONGEST_TIMEOUT + Duration::from_millis(1);
+        let days = LONGEST + Duration::from_millis(1);
         assert_eq!(timeout(Duration::from_millis(50), sleep(days)).await, None);
         assert_eq!(timeout(Duration::MAX, sleep(Duration::ZERO)).await, Some(()));
+    }
+
+    /// As with tokio's: what a first poll takes is part of it.
+    #[test]
+    async fn a_limit_counts_from_before_the_first_poll() {
+        let (limit, started) = (Duration::from_millis(200), Instant::now());
+        let work = async {
+            while started.elapsed() < limit {}
+            sleep(limit / 2).await;
+        };
+        assert_eq!(timeout(limit, work).await, None);
     }
 
     #[test]

@@ -39,8 +39,7 @@ async fn a_response_that_cors_hides() {
     assert_eq!(methods("no-cors").await, ["POST"]);
 }
 
-/// Chromium sends it once more by itself for each connection that had been used before: it may come several times,
-/// though the layer sent it once.
+/// It may come several times, though the layer sent it once: Chromium tries each connection that it has used before.
 #[test]
 async fn a_post_whose_connection_ends_is_not_resent() {
     let tracker = RetryTracker::new();

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use futures_util::future::join;
-use reqwest::StatusCode;
+use reqwest::{Response, StatusCode};
+use reqwest_middleware::Result;
 use reqwest_typed_retry::{
-    RetryErrorExt as _, RetryRequestExt as _, RetryScope, RetryTracker, StopReason,
+    Attempt, Classifier, RetryErrorExt as _, RetryRequestExt as _, RetryScope, RetryTracker,
+    StopReason, Verdict,
 };
 use tokio_util::sync::CancellationToken;
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -72,26 +74,49 @@ async fn the_deadline_of_a_task() {
     assert!(at.elapsed() < LATE);
 }
 
-/// The response that was waited on comes back, its body unread.
-#[test]
-async fn a_cancellation_ends_a_wait() {
+/// A call that is cancelled once its first response is there.
+async fn cancelled(name: &str, reply: &str) -> Result<Response> {
     let (client, gone, tracker) = (client(quick()), CancellationToken::new(), RetryTracker::new());
-    let request =
-        client.get(url("cancel", "503;retry-after=60")).with_extension(tracker.clone()).send();
-    let started = Instant::now();
+    let seen = Seen(CancellationToken::new());
+    let policy = quick().classifier(seen.clone());
+    let request = client
+        .get(url(name, reply))
+        .retry_policy(policy.build().unwrap())
+        .with_extension(tracker.clone());
     let cancel = async {
-        while methods("cancel").await.is_empty() {
-            assert!(started.elapsed() < LATE);
-        }
+        seen.0.cancelled().await;
         gone.cancel();
     };
-    let (result, ()) = join(RetryScope::new().cancel_on(gone.clone()).run(request), cancel).await;
+    let scope = RetryScope::new().cancel_on(gone.clone());
+    let (result, ()) = join(scope.run(request.send()), cancel).await;
     assert_eq!(tracker.history().unwrap().stop_reason(), StopReason::Cancelled);
-    let response = result.unwrap();
+    assert_eq!(methods(name).await, ["GET"]);
+    result
+}
+
+/// Tells that there is an outcome to decide on.
+#[derive(Clone)]
+struct Seen(CancellationToken);
+
+impl Classifier for Seen {
+    fn classify(&self, _attempt: &Attempt<'_>) -> Option<Verdict> {
+        self.0.cancel();
+        None
+    }
+}
+
+#[test]
+async fn a_response_that_is_waited_on_comes_back_when_that_is_cancelled() {
+    let response = cancelled("cancel", "503;retry-after=60").await.unwrap();
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(response.text().await.unwrap(), "hello");
-    assert_eq!(methods("cancel").await, ["GET"]);
-    assert!(started.elapsed() < LATE);
+}
+
+/// Kept unread, it would keep its connection.
+#[test]
+async fn a_long_response_is_not_kept_for_a_cancellation() {
+    let error = cancelled("cancel-long", "503;retry-after=60;long").await.unwrap_err();
+    assert!(error.retry_error().is_some_and(|ours| ours.is_cancelled()), "{error:?}");
 }
 
 #[test]

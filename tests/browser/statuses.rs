@@ -85,6 +85,13 @@ async fn a_hidden_field_leaves_the_wait_to_the_backoff() {
 }
 
 #[test]
+async fn a_resend_is_for_the_server_whatever_the_browser_has_in_its_cache() {
+    let url = url("cache", "503;max-age~200");
+    assert_eq!(client(quick()).get(url).send().await.unwrap().status(), StatusCode::OK);
+    assert_eq!(methods("cache").await, ["GET"; 2]);
+}
+
+#[test]
 async fn a_zero_wait_goes_on() {
     let response =
         client(quick()).get(url("at-once", "429;retry-after=0~200")).send().await.unwrap();

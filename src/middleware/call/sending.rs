@@ -93,6 +93,10 @@ impl Sending<'_> {
     fn send(&mut self, number: u32, keep: bool, has_left: Option<Arc<AtomicBool>>) -> InScope<'_> {
         let Self { call, next, extensions, replay } = self;
         ResendCount::of_attempt(number).put_into(extensions);
+        #[cfg(target_arch = "wasm32")]
+        if let (true, Some(request)) = (number > 1, replay.request_mut()) {
+            crate::middleware::browser::go_past_the_cache(request);
+        }
         let target = replay.request_mut().and_then(|request| {
             if !keep {
                 call.let_go(request, number);
