@@ -51,10 +51,14 @@ pub(crate) async fn timeout<T>(limit: Duration, work: impl Future<Output = T>) -
     .await
 }
 
-/// No `SystemTime` of wasm is before 1970, where a clock can be all the same.
 pub(super) fn wall_clock() -> SystemTime {
-    let since_1970 = Duration::try_from_secs_f64(Date::now() / 1_000.0).unwrap_or_default();
-    SystemTime::UNIX_EPOCH + since_1970
+    after_1970(Date::now())
+}
+
+/// No `SystemTime` of wasm is before 1970, where a clock can be all the same.
+fn after_1970(millis: f64) -> SystemTime {
+    let since = Duration::try_from_secs_f64(millis / 1_000.0).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + since
 }
 
 #[cfg(test)]
@@ -125,5 +129,15 @@ mod tests {
         let shown = wall_clock().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let end_of_2025 = Duration::from_secs(1_767_225_600);
         assert!(shown > end_of_2025, "{shown:?}");
+    }
+
+    #[test]
+    fn no_clock_is_too_far_away() {
+        for far in [-1.0, f64::MIN, f64::MAX, f64::INFINITY, f64::NAN] {
+            assert_eq!(after_1970(far), SystemTime::UNIX_EPOCH, "{far}");
+        }
+        let longest = 8.64e15; // ECMAScript's: a hundred million days
+        let expected = SystemTime::UNIX_EPOCH + Duration::from_secs(8_640_000_000_000);
+        assert_eq!(after_1970(longest), expected);
     }
 }
