@@ -235,14 +235,14 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(all(target_arch = "wasm32", not(any(target_os = "unknown", target_os = "none"))))]
+#[cfg(all(target_arch = "wasm32", not(target_os = "unknown")))]
 compile_error!(
     "of the wasm32 targets reqwest-typed-retry knows the browser's alone: wasm32-unknown-unknown"
 );
 #[cfg(all(target_arch = "wasm32", any(feature = "http2", feature = "rustls")))]
 compile_error!(
     "the features `http2` and `rustls` of reqwest-typed-retry read errors that a browser does not have: \
-     for wasm32 set `default-features = false`, with `tracing` if you want its events"
+     for wasm32 set `default-features = false` wherever it is named, with `tracing` if you want its events"
 );
 
 pub mod fault_source;

@@ -62,7 +62,7 @@ impl ReplayBody {
 
     /// The exact length of a stream, sent as `Content-Length`. Without it a stream is sent in
     /// chunks, which some servers refuse. A stream that ends before is an error of the attempt, which is
-    /// not sent again; what is longer is cut there, without an error.
+    /// not sent again; what is longer is cut there, without an error. It has no effect in a browser.
     pub fn with_length(self, bytes: u64) -> Self {
         self.with_field(CONTENT_LENGTH, bytes.into())
     }

@@ -1,15 +1,17 @@
-//! In place of what needs the parts of a response. reqwest hides them in a browser: what is read of a body can't be
-//! put back.
+//! What is other in a browser. It has a cache between us and the server; and reqwest hides the parts of a response
+//! there, so that what is read of a body can't be put back.
 
 use reqwest::{Client, Request, RequestBuilder};
 
-/// A resend is for the server: what the browser has in its cache is the answer that called for it.
+/// A resend is for the server: what the browser has in its cache is the answer that called for it. The next answer
+/// takes its place there.
 pub(super) fn go_past_the_cache(request: &mut Request) {
-    let Some(copy) = request.try_clone() else { return };
-    let copy = RequestBuilder::from_parts(Client::new(), copy).fetch_cache_no_store().build();
-    if let Ok(copy) = copy {
+    let body = request.body_mut().take(); // the one thing that can't always be copied
+    let copy = request.try_clone().map(|copy| RequestBuilder::from_parts(Client::new(), copy));
+    if let Some(Ok(copy)) = copy.map(|copy| copy.fetch_cache_reload().build()) {
         *request = copy;
     }
+    *request.body_mut() = body;
 }
 
 /// Bodies are never read inside the attempt.
@@ -44,16 +46,9 @@ pub(super) mod discarded {
     use reqwest::Response;
 
     use crate::middleware::DrainLimits;
+    use crate::middleware::drain::Progress;
 
     pub(in crate::middleware) struct Discarded(Response);
-
-    /// What came of reading on.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(in crate::middleware) enum Progress {
-        Done,
-        Some,
-        None,
-    }
 
     impl Discarded {
         pub(in crate::middleware) fn new(

@@ -13,6 +13,7 @@ use hyper::body::{Body as _, Bytes, Frame};
 use reqwest::{Body, Response, Url};
 
 use super::buffer::Rebuilt;
+use super::drain::Progress;
 use super::{BoxFuture, DrainLimits, buffer};
 use crate::time;
 
@@ -34,16 +35,6 @@ struct Kept {
     url: Url,
     read: Vec<u8>,
     trailers: Option<HeaderMap>,
-}
-
-/// What came of reading on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// There is nothing left that anybody could ask for.
-    Done,
-    /// Something was read.
-    Some,
-    None,
 }
 
 impl Discarded {

@@ -66,3 +66,14 @@ impl Default for DrainLimits {
         Self::new(64 * 1024, Duration::from_secs(1))
     }
 }
+
+/// What came of reading on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "nothing is read"))]
+pub(super) enum Progress {
+    /// There is nothing left that anybody could ask for.
+    Done,
+    /// Something was read.
+    Some,
+    None,
+}

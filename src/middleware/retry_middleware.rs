@@ -40,7 +40,7 @@ use crate::time::WallClock;
 ///   one that lends the chain's map to another client switches that client's retries off.
 ///
 /// Keep a layer that makes errors of statuses (`error_for_status`) outside of it: the error has lost
-/// `Retry-After`. It needs a tokio runtime with its time driver enabled.
+/// `Retry-After`. It needs a tokio runtime with its time driver enabled, but in a browser.
 ///
 /// ```
 /// use reqwest::StatusCode;

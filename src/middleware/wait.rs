@@ -8,7 +8,8 @@ use std::time::Duration;
 use reqwest::Response;
 use reqwest_middleware::Result;
 
-use super::discarded::{Discarded, Progress};
+use super::discarded::Discarded;
+use super::drain::Progress;
 use super::retry_scope::RetryScope;
 use super::{BoxFuture, DrainLimits, buffer};
 use crate::time;

@@ -86,9 +86,14 @@ async fn a_hidden_field_leaves_the_wait_to_the_backoff() {
 
 #[test]
 async fn a_resend_is_for_the_server_whatever_the_browser_has_in_its_cache() {
-    let url = url("cache", "503;max-age~200");
-    assert_eq!(client(quick()).get(url).send().await.unwrap().status(), StatusCode::OK);
+    let (client, url) = (client(quick()), url("cache", "503;max-age~200"));
+    assert_eq!(client.get(&url).send().await.unwrap().status(), StatusCode::OK);
     assert_eq!(methods("cache").await, ["GET"; 2]);
+    // Nor does the failure stay there for the next call.
+    let tracker = RetryTracker::new();
+    client.get(&url).with_extension(tracker.clone()).send().await.unwrap();
+    assert_eq!(tracker.history().unwrap().resends(), 0);
+    assert_eq!(methods("cache").await, ["GET"; 3]);
 }
 
 #[test]
