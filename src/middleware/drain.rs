@@ -69,7 +69,6 @@ impl Default for DrainLimits {
 
 /// What came of reading on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "nothing is read"))]
 pub(super) enum Progress {
     /// There is nothing left that anybody could ask for.
     Done,
