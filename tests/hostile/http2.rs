@@ -115,12 +115,17 @@ fn a_server_that_always_goes_away_has_a_connection_an_attempt() {
         it.linger().await
     });
     assert_eq!(seen.connections, 3);
-    // It says that it will answer, and only that.
-    takes_its_time("goes away again and again", async |mut it: Connection| {
+    // It says that it will answer, and only that. An attempt that still finds its connection is refused at once.
+    let again_and_again = async |mut it: Connection| {
         it.greet(&[]).await?;
         let stream = it.read_stream().await?;
         it.trickle(go_away(stream, Reason::NO_ERROR).repeat(100)).await
-    });
+    };
+    let (end, seen) = call("goes away again and again", Clock::for_the_first(), again_and_again);
+    assert!(matches!(end.back, Back::Fault(Timeout | Refused)), "{end:?}");
+    assert_eq!((end.attempts, end.stop), (3, StopReason::AttemptsExhausted));
+    assert!(end.after <= 3 * ms(LIMIT) + 2 * WAIT, "{end:?}");
+    assert!(seen.requests <= 3 && seen.connections <= 3, "{seen:?}");
 }
 
 /// Frames that cost a server nothing, thousands of them, and never an answer.
