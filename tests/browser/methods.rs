@@ -1,6 +1,7 @@
 //! Which methods are sent again, counted by the server.
 
 use js_sys::Function;
+use rand::Rng as _;
 use reqwest::StatusCode;
 use reqwest_typed_retry::{
     IdempotencyKey, KeyFormat, RetryRequestExt as _, RetryTracker, StopReason,
@@ -49,7 +50,7 @@ const COUNT_DRAWS: &str = "(() => {
 })()";
 
 #[test]
-async fn a_key_is_made_by_the_randomness_of_the_browser() {
+async fn keys_and_waits_are_drawn_by_the_randomness_of_the_browser() {
     let draws = js_sys::eval(COUNT_DRAWS).unwrap().unchecked_into::<Function>();
     let draws = || draws.call0(&JsValue::NULL).unwrap().as_f64().unwrap();
     assert_eq!(draws(), 0.0);
@@ -58,6 +59,10 @@ async fn a_key_is_made_by_the_randomness_of_the_browser() {
     client.post(url("drawn", "200")).body("pay").send().await.unwrap();
     assert!(draws() > 0.0);
     assert_eq!(came("drawn").await[0].key.len(), 36);
+    // The generator of the waits: it takes a new seed after 64 KiB.
+    let drawn = draws();
+    rand::rng().fill_bytes(&mut [0; 1 << 17]);
+    assert!(draws() > drawn);
 }
 
 #[test]
